@@ -1,0 +1,167 @@
+"""Learning the schema: what each column of a table is, and its codes, in one reading of the column.
+
+The rule, column by column:
+
+- strings, categories, enums and booleans are categories;
+- a number is discretised, unless `categorical_features` names it, or it holds at most two values, both whole numbers (a
+  0/1 flag is never left to the discretiser, which might find no use for it and drop it);
+- cells that are missing stay missing, or become a level of their own with ``missing="level"``.
+
+`Schema` says for each variable what became of it and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn
+from marginbayes.data.mdlp import interval_labels, mdlp_cuts
+from marginbayes.data.rows import Rows, code_type
+from marginbayes.data.schema import Codes, Schema, Variable, factorise_numbers, transform_numbers
+
+__all__ = ["Encoder", "categorical_mask"]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How to read columns: the choices of the user, and the class of each training row.
+
+    Parameters
+    ----------
+    labels : array of int
+        Class code of each row.
+    n_classes : int
+    weights : array of float or None
+    categorical : array of bool
+        Columns that are categories whatever their type.
+    discretizer : "mdlp", None, or a transformer
+        None keeps the distinct numbers as levels. A transformer is fitted to one column at a time, to the cells that are
+        present, and has to return one column of bins.
+    missing_level : bool
+        Whether a missing cell is a level of its own.
+    n_jobs : int or None
+        Threads over columns.
+    """
+
+    labels: NDArray[np.intp]
+    n_classes: int
+    weights: NDArray[np.float64] | None
+    categorical: NDArray[np.bool_]
+    discretizer: Any = "mdlp"
+    missing_level: bool = False
+    n_jobs: int | None = None
+
+    def learn(self, target: Variable, frame: Frame) -> tuple[Schema, Rows]:
+        """Schema of the target and all columns, and the encoded rows."""
+        workers = min(effective_n_jobs(self.n_jobs), len(frame.names))
+        if workers > 1:
+            with ThreadPoolExecutor(workers) as pool:
+                learned = list(pool.map(lambda i: self._learn_column(i, frame.column(i)), range(len(frame.names))))
+        else:
+            learned = [self._learn_column(i, frame.column(i)) for i in range(len(frame.names))]
+        schema = Schema((target, *(variable for variable, _ in learned)))
+        codes = np.empty((len(learned) + 1, frame.n_rows), code_type(max(schema.cardinalities)))
+        codes[0] = self.labels
+        for i, (_, column) in enumerate(learned):
+            codes[i + 1] = column
+        return schema, Rows(codes, schema.cardinalities, self.weights, self.n_jobs)
+
+    def _learn_column(self, i: int, column: Column) -> tuple[Variable, Codes]:
+        variable = self._variable(i, column)
+        if self.missing_level and _missing(column).any():
+            variable = replace(variable, levels=(*variable.levels, None))
+        if not variable.levels:
+            variable = replace(variable, levels=(None,), origin="no value at all")
+        return variable, variable.encode(column)
+
+    def _variable(self, i: int, column: Column) -> Variable:
+        if isinstance(column, LevelColumn):
+            return Variable(column.name, column.levels, origin="type of the column")
+        distinct = _few_distinct(column.values)
+        if self.categorical[i]:
+            return Variable(column.name, factorise_numbers(column).levels, origin="named in categorical_features")
+        if distinct is not None and all(v.is_integer() for v in distinct):
+            return Variable(column.name, tuple(map(int, distinct)), origin="at most two whole numbers")
+        if self.discretizer is None:
+            return Variable(column.name, factorise_numbers(column).levels, origin="distinct numbers, discretizer=None")
+        return self._discretised(column)
+
+    def _discretised(self, column: NumericColumn) -> Variable:
+        if isinstance(self.discretizer, str):
+            cuts = mdlp_cuts(column.values, self.labels, self.n_classes, self.weights)
+            return Variable(column.name, tuple(interval_labels(cuts)), tuple(cuts.tolist()), "discretised by mdlp")
+        present = ~np.isnan(column.values)
+        fitted = self._fit_transformer(column.values[present], present)
+        origin = f"discretised by {type(fitted).__name__}"
+        cuts = _cuts_of(fitted)
+        if cuts is not None:
+            return Variable(column.name, tuple(interval_labels(cuts)), tuple(cuts.tolist()), origin)
+        levels = factorise_numbers(transform_numbers(fitted, column)).levels
+        return Variable(column.name, levels, origin=origin, transformer=fitted)
+
+    def _fit_transformer(self, values: NDArray[np.float64], present: NDArray[np.bool_]) -> Any:
+        transformer = clone(self.discretizer)
+        extra = {}
+        if self.weights is not None and has_fit_parameter(transformer, "sample_weight"):
+            extra["sample_weight"] = self.weights[present]
+        return transformer.fit(values[:, None], self.labels[present], **extra)
+
+
+def _cuts_of(transformer: Any) -> NDArray[np.float64] | None:
+    """Cut points of a fitted discretiser, in our convention that an interval holds its upper end; None if it has none."""
+    if hasattr(transformer, "cut_points_"):
+        return np.asarray(transformer.cut_points_[0], np.float64)
+    if hasattr(transformer, "bin_edges_"):  # scikit-learn's KBinsDiscretizer: an interval holds its lower end
+        return np.nextafter(np.asarray(transformer.bin_edges_[0][1:-1], np.float64), -np.inf)
+    return None
+
+
+def categorical_mask(choice: Any, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Columns that `categorical_features` names: by name, by position, or by a mask; "from_dtype" names none."""
+    mask = np.zeros(len(names), bool)
+    if choice is None or (isinstance(choice, str) and choice == "from_dtype"):
+        return mask
+    if isinstance(choice, str):
+        raise ValueError(f"categorical_features={choice!r}: say 'from_dtype' or give a list of names, positions or booleans")
+    chosen = list(choice)
+    if chosen and all(isinstance(c, (bool, np.bool_)) for c in chosen):
+        if len(chosen) != len(names):
+            raise ValueError(f"categorical_features has {len(chosen)} booleans, but there are {len(names)} columns")
+        return np.array(chosen, bool)
+    for c in chosen:
+        mask[_position(c, names)] = True
+    return mask
+
+
+def _position(choice: Any, names: Sequence[str]) -> int:
+    if isinstance(choice, str):
+        if choice not in names:
+            raise ValueError(f"categorical_features names the column {choice!r}, which is not there")
+        return list(names).index(choice)
+    if isinstance(choice, (int, np.integer)) and -len(names) <= choice < len(names):
+        return int(choice)
+    raise ValueError(f"categorical_features holds {choice!r}, which is no column of the {len(names)} there are")
+
+
+def _missing(column: Column) -> NDArray[np.bool_]:
+    return np.asarray(column.codes < 0 if isinstance(column, LevelColumn) else np.isnan(column.values))
+
+
+def _few_distinct(values: NDArray[np.float64]) -> list[float] | None:
+    """The distinct numbers if there are at most two, else None; without sorting a long column."""
+    present = values[~np.isnan(values)]
+    if not present.size:
+        return []
+    low, high = present.min(), present.max()
+    if ((present != low) & (present != high)).any():
+        return None
+    return sorted({float(low), float(high)})

@@ -1,0 +1,171 @@
+"""The user's table, read one column at a time, whatever library it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Column", "Frame", "LevelColumn", "NumericColumn", "is_frame", "read_frame"]
+
+
+@dataclass(frozen=True)
+class NumericColumn:
+    """Numbers, NaN where missing."""
+
+    name: str
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LevelColumn:
+    """Categories: the levels that occur, in their natural order, and for each row its level or -1 where missing."""
+
+    name: str
+    levels: tuple[Hashable, ...]
+    codes: NDArray[np.intp]
+
+
+Column = NumericColumn | LevelColumn
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Names, number of rows, and one column at a time: the whole table is never copied."""
+
+    names: tuple[str, ...]
+    n_rows: int
+    source: Any  # a narwhals DataFrame, or a NumPy array of two dimensions
+
+    def column(self, i: int) -> Column:
+        """The i-th column, factorised if it is categorical and as float64 if it is numeric."""
+        if isinstance(self.source, np.ndarray):
+            return _array_column(self.names[i], self.source[:, i])
+        return _series_column(self.names[i], self.source[:, i])
+
+    def select(self, names: Sequence[str]) -> Frame:
+        """The same rows with these columns, in this order."""
+        index = {name: i for i, name in enumerate(self.names)}
+        chosen = [index[name] for name in names]
+        return Frame(tuple(names), self.n_rows, self.source[:, chosen])
+
+    def take(self, rows: NDArray[np.intp]) -> Frame:
+        """The rows at these positions."""
+        return Frame(self.names, len(rows), self.source[rows, :])
+
+
+def is_frame(X: object) -> bool:
+    """Whether X is a data frame of some library, with named columns."""
+    return not isinstance(X, np.ndarray) and isinstance(nw.from_native(X, pass_through=True), nw.DataFrame)
+
+
+def read_frame(X: Any) -> Frame:
+    """Frame of a pandas / polars / modin DataFrame, a pyarrow Table, or a two-dimensional NumPy array."""
+    if isinstance(X, np.ndarray):
+        return Frame(tuple(f"x{i}" for i in range(X.shape[1])), X.shape[0], X)
+    frame = nw.from_native(X, eager_only=True)
+    names = tuple(str(name) for name in frame.columns)
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two columns are called {name!r}; give each its own name")
+    return Frame(names, len(frame), frame)
+
+
+# -- one column of a data frame
+
+
+def _series_column(name: str, series: nw.Series[Any]) -> Column:
+    dtype = series.dtype
+    if dtype.is_numeric():
+        return NumericColumn(name, _finite(name, series.cast(nw.Float64).to_numpy()))
+    if dtype == nw.Object or dtype == nw.Unknown:
+        return _object_column(name, series.to_numpy())
+    if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean):
+        return _level_column(name, series)
+    raise TypeError(
+        f"column {name!r} has the type {dtype}, which is neither a number nor a category; "
+        "turn it into numbers (for a date: days since a reference) or into strings, or leave it out"
+    )
+
+
+def _level_column(name: str, series: nw.Series[Any]) -> LevelColumn:
+    """Factorise in the frame's own library; declared order of categories is kept, others are sorted."""
+    occurring = [v for v in series.drop_nulls().unique().to_list() if not _is_missing(v)]
+    if series.dtype in (nw.Categorical, nw.Enum):
+        known = set(occurring)
+        levels = [v for v in series.cat.get_categories().to_list() if v in known]
+    else:
+        levels = natural_order(occurring)
+    if not levels:
+        return LevelColumn(name, (), np.full(len(series), -1, np.intp))
+    codes = series.replace_strict(levels, list(range(len(levels))), default=None, return_dtype=nw.Int32)
+    return LevelColumn(name, tuple(levels), codes.fill_null(-1).to_numpy().astype(np.intp))
+
+
+# -- one column of an array
+
+
+def _array_column(name: str, values: NDArray[Any]) -> Column:
+    if values.dtype.kind in "iuf":
+        return NumericColumn(name, _finite(name, values.astype(np.float64)))
+    if values.dtype.kind == "b":
+        present = np.unique(values)
+        return LevelColumn(name, tuple(present.tolist()), np.searchsorted(present, values))
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: column {name!r}")
+    return _object_column(name, values)
+
+
+def _object_column(name: str, values: NDArray[Any]) -> Column:
+    """Numbers if every value present is one (booleans are not), else categories."""
+    cells = values.tolist()
+    missing = np.fromiter((_is_missing(v) for v in cells), bool, len(cells))
+    present = [v for v, gone in zip(cells, missing, strict=True) if not gone]
+    if present and all(isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in present):
+        numbers = np.full(len(cells), np.nan)
+        numbers[~missing] = np.array(present, np.float64)
+        return NumericColumn(name, _finite(name, numbers))
+    for v in present:
+        if not isinstance(v, Hashable):
+            raise TypeError(f"column {name!r} holds {v!r}: argument must be a string or a number to be a category")
+    levels = natural_order(dict.fromkeys(present))
+    index = {v: i for i, v in enumerate(levels)}
+    codes = np.fromiter((-1 if gone else index[v] for v, gone in zip(cells, missing, strict=True)), np.intp, len(cells))
+    return LevelColumn(name, tuple(levels), codes)
+
+
+def natural_order(values: Iterable[Hashable]) -> list[Hashable]:
+    """Sorted by kind of value first, so that a column that mixes numbers and strings has an order too."""
+    return sorted(values, key=_sort_key)  # type: ignore[arg-type]
+
+
+def _sort_key(value: Hashable) -> tuple[Any, ...]:
+    if isinstance(value, Real):
+        return (0, "", value)
+    return (1, type(value).__name__, value)
+
+
+def _is_missing(value: object) -> bool:
+    """None, NaN, NaT and pandas.NA: the only values that are not equal to themselves, or do not say."""
+    if value is None:
+        return True
+    if isinstance(value, (str, bytes)):
+        return False
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return type(value).__name__ == "NAType"
+
+
+def _finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    if np.isinf(values).any():
+        raise ValueError(
+            f"Input X contains infinity: column {name!r}, row {int(np.flatnonzero(np.isinf(values))[0])}; "
+            "replace it by a number, or by NaN if it is unknown"
+        )
+    return values

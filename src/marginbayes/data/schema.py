@@ -1,0 +1,190 @@
+"""What the columns mean: the levels of each variable and how raw cells become codes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn
+from marginbayes.data.rows import Rows, code_type
+
+__all__ = ["Schema", "Variable"]
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable: its levels, and for a discretised number the cuts between them.
+
+    Parameters
+    ----------
+    name : str
+    levels : tuple
+        Label of each level, the code of a level being its position. A level ``None`` stands for a missing cell that
+        is a value of its own.
+    cuts : tuple of float or None
+        Right-closed intervals: a number x has level i when ``cuts[i-1] < x <= cuts[i]``.
+    origin : str
+        Why the variable is what it is, for people to read.
+    transformer : object or None
+        A fitted transformer that turns the numbers of the column into levels, where cuts cannot say it. A variable that
+        has one cannot be written to a file.
+    """
+
+    name: str
+    levels: tuple[Hashable, ...]
+    cuts: tuple[float, ...] | None = None
+    origin: str = "given"
+    transformer: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def cardinality(self) -> int:
+        """Number of levels; also the code of a missing cell."""
+        return len(self.levels)
+
+    def encode(self, column: Column) -> Codes:
+        """Code of each cell; a missing cell, and a level never seen in training, has the code `cardinality`."""
+        codes = self._encode_numbers(column) if self.cuts is not None else self._encode_levels(column)
+        if self.levels and self.levels[-1] is None:
+            missing = column.codes < 0 if isinstance(column, LevelColumn) else np.isnan(column.values)
+            codes[missing] = self.cardinality - 1
+        return codes
+
+    def _encode_numbers(self, column: Column) -> Codes:
+        if isinstance(column, LevelColumn):
+            column = NumericColumn(column.name, _as_numbers(column))
+        codes = np.searchsorted(np.asarray(self.cuts), column.values).astype(code_type(self.cardinality))
+        codes[np.isnan(column.values)] = self.cardinality
+        return codes
+
+    def _encode_levels(self, column: Column) -> Codes:
+        if isinstance(column, NumericColumn):
+            column = factorise_numbers(transform_numbers(self.transformer, column))
+        self._refuse_other_types(column.levels)
+        index = {level: i for i, level in enumerate(self.levels) if level is not None}
+        # One more entry, for the code -1 of a missing cell.
+        lookup = [index.get(level, self.cardinality) for level in column.levels] + [self.cardinality]
+        return np.array(lookup, code_type(self.cardinality))[column.codes]
+
+    def _refuse_other_types(self, found: Sequence[Hashable]) -> None:
+        known = [level for level in self.levels if level is not None]
+        if not known or not found:
+            return
+        if all(isinstance(v, str) for v in known) != all(isinstance(v, str) for v in found) and not {*known} & {*found}:
+            raise TypeError(
+                f"column {self.name!r} was learned with values such as {known[0]!r} but now holds {found[0]!r}; "
+                "convert it to the type it had at fit"
+            )
+
+    def describe(self) -> str:
+        """One line: the kind of variable, its levels or cuts, and why."""
+        if self.cuts is not None:
+            return f"{self.name}: number, {len(self.cuts)} cuts {_shorten([f'{c:g}' for c in self.cuts])} ({self.origin})"
+        return f"{self.name}: {self.cardinality} levels {_shorten([str(v) for v in self.levels])} ({self.origin})"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """All variables, the class first.
+
+    Examples
+    --------
+    >>> schema = Schema((Variable("class", ("no", "yes")), Variable("x", ("low", "high"))))
+    >>> schema.cardinalities
+    (2, 2)
+    """
+
+    variables: tuple[Variable, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", tuple(self.variables))
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise ValueError(f"two variables are called {name!r}; rename the column, or the target if it is that")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables, the class first."""
+        return tuple(v.name for v in self.variables)
+
+    @cached_property
+    def cardinalities(self) -> tuple[int, ...]:
+        """Number of levels of each variable."""
+        return tuple(v.cardinality for v in self.variables)
+
+    @property
+    def target(self) -> Variable:
+        """The class."""
+        return self.variables[0]
+
+    @property
+    def features(self) -> tuple[Variable, ...]:
+        """All variables but the class."""
+        return self.variables[1:]
+
+    def __getitem__(self, name: str) -> Variable:
+        try:
+            return self.variables[self.names.index(name)]
+        except ValueError:
+            raise KeyError(f"no variable {name!r}; there are {', '.join(map(repr, self.names))}") from None
+
+    def __str__(self) -> str:
+        return "\n".join(v.describe() for v in self.variables)
+
+    def encode(self, frame: Frame, n_jobs: int | None = None) -> Rows:
+        """Rows of a table of features, the class unknown."""
+        codes = np.empty((len(self.variables), frame.n_rows), code_type(max(self.cardinalities)))
+        codes[0] = self.target.cardinality
+        for i, variable in enumerate(self.features):
+            codes[i + 1] = variable.encode(frame.column(i))
+        return Rows(codes, self.cardinalities, n_jobs=n_jobs)
+
+
+def factorise_numbers(column: NumericColumn) -> LevelColumn:
+    """The distinct numbers of a column as levels, whole numbers as int."""
+    present = ~np.isnan(column.values)
+    distinct, inverse = np.unique(column.values[present], return_inverse=True)
+    codes = np.full(len(column.values), -1, np.intp)
+    codes[present] = inverse
+    return LevelColumn(column.name, tuple(int(v) if v.is_integer() else v for v in distinct.tolist()), codes)
+
+
+def transform_numbers(transformer: Any, column: NumericColumn) -> NumericColumn:
+    """The column after a fitted transformer, applied to the cells that are present; itself where there is none."""
+    if transformer is None:
+        return column
+    present = ~np.isnan(column.values)
+    values = np.full(len(column.values), np.nan)
+    if present.any():
+        bins = transformer.transform(column.values[present][:, None])
+        if not isinstance(bins, np.ndarray) or bins.shape != (int(present.sum()), 1):
+            raise ValueError(
+                f"column {column.name!r}: the discretizer {type(transformer).__name__} must turn one column into one dense "
+                "column of bins (for scikit-learn's encoders: encode='ordinal', sparse_output=False)"
+            )
+        values[present] = bins[:, 0].astype(np.float64)
+    return NumericColumn(column.name, values)
+
+
+def _as_numbers(column: LevelColumn) -> NDArray[np.float64]:
+    numbers = []
+    for level in column.levels:
+        try:
+            numbers.append(float(level))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"column {column.name!r} was learned as a number but now holds {level!r}; "
+                "convert it to numbers, with NaN where a value is unknown"
+            ) from None
+    return np.array([*numbers, np.nan])[column.codes]
+
+
+def _shorten(items: list[str], most: int = 8) -> str:
+    shown = items if len(items) <= most else [*items[: most - 1], f"... {len(items) - most + 1} more"]
+    return "{" + ", ".join(shown) + "}"

@@ -1,0 +1,162 @@
+"""Table files (CSV, TSV, Parquet, ARFF) read strictly into pandas frames."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from marginbayes.datasets.arff import parse_arff
+from marginbayes.datasets.dataset import pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MISSING", "read_delimited", "read_table"]
+
+# "None" is left out on purpose: it is a level of many columns.
+MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "<NA>", "NULL", "null")
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_FORMATS = ".csv, .tsv, .arff (each also with .gz) or .parquet"
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    separator: str | None = None,
+    missing: Sequence[str] = MISSING,
+    encoding: str = "utf-8",
+) -> pd.DataFrame:
+    """Frame of a CSV, TSV, Parquet or ARFF file, chosen by the end of its name.
+
+    Parameters
+    ----------
+    path : path
+        File that ends in .csv, .tsv, .arff (each also with .gz) or .parquet.
+    separator : str, optional
+        What separates the cells of a text file; a comma in .csv, a tab in .tsv. Not used otherwise.
+    missing : sequence of str
+        Cells of a CSV or TSV file that mean "unknown". In ARFF that is an unquoted question mark.
+    encoding : str
+        Encoding of a text file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged or of another format; the message names the file and the line.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}")
+    suffix = _suffix(file)
+    if suffix in (".parquet", ".pq"):
+        return _read_parquet(file)
+    if suffix == ".arff":
+        with open_text(file, encoding) as text:
+            return parse_arff(text, str(file))
+    if suffix not in _SEPARATORS:
+        raise ValueError(f"cannot tell the format of {file}: its name should end in {_FORMATS}")
+    frame = read_delimited(
+        file, separator=separator or _SEPARATORS[suffix], missing=missing, encoding=encoding
+    )
+    return _with_nullable_booleans(frame)
+
+
+def read_delimited(
+    path: Path,
+    *,
+    separator: str = ",",
+    missing: Sequence[str] = MISSING,
+    encoding: str = "utf-8",
+    text_columns: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Frame of a text file with one header row; the text columns stay strings whatever they look like."""
+    with open_text(path, encoding) as file:
+        header = _check_rows(file, path, separator)
+    return pandas().read_csv(
+        path,
+        sep=separator,
+        encoding=_without_mark(encoding),
+        keep_default_na=False,
+        na_values=list(missing),
+        dtype={name: str for name in text_columns if name in header},
+        low_memory=False,
+    )
+
+
+@contextmanager
+def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
+    """Text of a plain or gzipped file; what cannot be decoded is a ValueError that names the file."""
+    try:
+        opener: Any = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding=_without_mark(encoding), newline="") as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not {encoding} text (byte {error.start}): name its encoding") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is not a complete gzip file: {error}") from error
+
+
+def _suffix(file: Path) -> str:
+    """End of the name that tells the format, without a final .gz."""
+    return Path(file.stem).suffix.lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
+
+
+def _without_mark(encoding: str) -> str:
+    # A byte order mark would otherwise become part of the first column's name.
+    return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
+
+
+def _check_rows(file: TextIO, path: Path, separator: str) -> list[str]:
+    """Header, after checking that every row has its width: pandas pads short rows without a word."""
+    rows = csv.reader(file, delimiter=separator, strict=True)
+    try:
+        header = next(rows, [])
+        _check_header(header, path, separator)
+        for row in rows:
+            if row and len(row) != len(header):
+                place = f"{path}, line {rows.line_num}"
+                raise ValueError(f"{place}: {len(row)} cells, but the header names {len(header)} columns")
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {rows.line_num}: {error}") from error
+    return header
+
+
+def _check_header(header: list[str], path: Path, separator: str) -> None:
+    if not header:
+        raise ValueError(f"{path} is empty: its first line should name the columns")
+    if len(header) == 1 and separator == "," and ";" in header[0]:
+        raise ValueError(f"{path} seems to be separated by ';', not ',': name the separator")
+    for position, name in enumerate(header, 1):
+        if not name.strip():
+            raise ValueError(
+                f"{path}: column {position} has no name; name it, or drop it if it only numbers the rows"
+            )
+        if name in header[: position - 1]:
+            raise ValueError(f"{path}: two columns are called {name!r}")
+
+
+def _with_nullable_booleans(frame: pd.DataFrame) -> pd.DataFrame:
+    """True / False columns with holes as `boolean`, which pandas would leave as objects of mixed type."""
+    pd = pandas()
+    mixed = [
+        c for c in frame.select_dtypes(object) if pd.api.types.infer_dtype(frame[c], skipna=True) == "boolean"
+    ]
+    return frame.astype(dict.fromkeys(mixed, "boolean"))
+
+
+def _read_parquet(file: Path) -> pd.DataFrame:
+    try:
+        return pandas().read_parquet(file, engine="pyarrow")
+    except ImportError as error:
+        raise ImportError('Parquet files need pyarrow: pip install "marginbayes[data]"') from error
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,123 @@
+"""What all classifiers share: probabilities from log joints, priors and costs at predict, scikit-learn's tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from marginbayes.data.encode import Encoder, categorical_mask
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema, Variable
+from marginbayes.estimators.validation import Training, check_cost, check_prior, read_features
+from marginbayes.network.evaluate import normalise_logs
+
+__all__ = ["BaseClassifier"]
+
+Floats = NDArray[np.float64]
+
+
+class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Encodes tables and turns log joints into answers; a subclass learns, and says what its log joint is."""
+
+    classes_: NDArray[Any]
+    schema_: Schema
+
+    # -- what a subclass provides
+
+    def _log_joint(self, rows: Rows) -> Floats:
+        raise NotImplementedError
+
+    def _class_prior(self) -> Floats:
+        raise NotImplementedError
+
+    # -- answers
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """log P(class, observed features) for each row and class.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            Missing cells, and categories never seen in training, are summed out.
+        """
+        return self._log_joint(self._rows(X))
+
+    def predict_log_proba(self, X: Any, *, prior: Any = None) -> Floats:
+        """log P(class | observed features); see `predict_proba`."""
+        joint = self._shifted(self.predict_joint_log_proba(X), prior)
+        return np.asarray(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any, *, prior: Any = None) -> Floats:
+        """P(class | observed features) for each row and class, columns in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            Missing cells, and categories never seen in training, are summed out.
+        prior : mapping from class to probability, or sequence in the order of `classes_`, default=None
+            How frequent the classes are where the answer is used, if that differs from the training data. The odds
+            are corrected by Bayes' rule; nothing is fitted again.
+        """
+        return normalise_logs(self._shifted(self.predict_joint_log_proba(X), prior))
+
+    def predict(self, X: Any, *, prior: Any = None, cost: Any = None) -> NDArray[Any]:
+        """The most probable class of each row, or the one of least expected cost.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+        prior : see `predict_proba`
+        cost : array of shape (n_classes, n_classes), default=None
+            ``cost[i, j]`` is what it costs to predict class j when class i is true.
+        """
+        if cost is None:
+            best = self._shifted(self.predict_joint_log_proba(X), prior).argmax(axis=1)
+        else:
+            matrix = check_cost(cost, self._fitted().classes_)
+            best = (self.predict_proba(X, prior=prior) @ matrix).argmin(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def _shifted(self, joint: Floats, prior: Any) -> Floats:
+        if prior is None:
+            return joint
+        with np.errstate(divide="ignore"):
+            return np.asarray(joint + np.log(check_prior(prior, self.classes_)) - np.log(self._class_prior()))
+
+    # -- from tables to rows
+
+    def _fitted(self) -> BaseClassifier:
+        check_is_fitted(self, "schema_")
+        return self
+
+    def _rows(self, X: Any) -> Rows:
+        frame = read_features(self._fitted(), X)
+        return self.schema_.encode(frame, self.n_jobs)  # type: ignore[attr-defined]
+
+    def _encode(self, data: Training, missing_level: bool) -> tuple[Schema, Rows]:
+        """Schema and rows of training data, by the choices in the estimator's parameters."""
+        encoder = Encoder(
+            labels=data.labels,
+            n_classes=len(data.classes),
+            weights=data.weights,
+            categorical=categorical_mask(self.categorical_features, data.frame.names),  # type: ignore[attr-defined]
+            discretizer=_check_discretizer(self.discretizer),  # type: ignore[attr-defined]
+            missing_level=missing_level,
+            n_jobs=self.n_jobs,  # type: ignore[attr-defined]
+        )
+        return encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), data.frame)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _check_discretizer(discretizer: Any) -> Any:
+    if discretizer is None or discretizer == "mdlp" or hasattr(discretizer, "transform"):
+        return discretizer
+    raise ValueError(f"discretizer={discretizer!r} is not known; say 'mdlp', None, or give a transformer")

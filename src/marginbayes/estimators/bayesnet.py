@@ -1,0 +1,218 @@
+"""BayesNetClassifier: validate, encode, call the learners, store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.estimators.base import BaseClassifier
+from marginbayes.estimators.explain import Explanation, explain
+from marginbayes.estimators.streaming import Stream
+from marginbayes.estimators.validation import read_training
+from marginbayes.graph import Dag
+from marginbayes.network import Network
+from marginbayes.parameters import MaximumLikelihood, ParameterLearner, ParameterResult
+from marginbayes.structure import ChowLiuTAN, Fixed, NaiveBayes, StructureLearner, StructureResult
+
+__all__ = ["BayesNetClassifier"]
+
+Floats = NDArray[np.float64]
+
+STRUCTURES: dict[str, type[StructureLearner]] = {"nb": NaiveBayes, "tan": ChowLiuTAN}
+MISSING = ("available", "em", "level")
+
+
+class BayesNetClassifier(BaseClassifier):
+    """Bayesian network classifier for categorical, numeric and mixed data with missing cells.
+
+    Parameters
+    ----------
+    structure : {"nb", "tan"}, Dag or StructureLearner, default="tan"
+        Naive Bayes, the tree-augmented network by conditional mutual information, a graph of your own, or a learner.
+    parameters : "ml" or ParameterLearner, default="ml"
+        Smoothed maximum likelihood, or a learner.
+    smoothing : float, default=1.0
+        Added to every count by ``parameters="ml"`` (Laplace).
+    discretizer : "mdlp", None or transformer, default="mdlp"
+        What turns numbers into levels: the entropy / minimum description length method of Fayyad & Irani, nothing (each
+        distinct number is a level), or a scikit-learn transformer such as ``KBinsDiscretizer``.
+    categorical_features : "from_dtype", or list of names, positions or booleans, default="from_dtype"
+        Columns of numbers that are categories. Strings, categories and booleans are categories in any case, and so is a
+        column of at most two whole numbers.
+    missing : {"available", "em", "level"}, default="available"
+        Missing cells at fit: each table is estimated from the rows in which all of its variables are observed, or all
+        tables by expectation maximisation, or a missing cell is a level of its own.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of the rows of each class.
+    n_jobs : int or None, default=None
+        Threads, as joblib counts them.
+    random_state : int or None, default=None
+        Seed of learners that draw at random; those of this class's strings do not.
+    verbose : int, default=0
+        Progress of learners that take long.
+
+    Attributes
+    ----------
+    classes_ : array
+        The class labels, with the type they came with.
+    schema_ : Schema
+        What each column became, and why; ``print(clf.schema_)``.
+    network_ : Network
+    dag_ : Dag
+    structure_result_, parameter_result_ : what the learners returned
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> clf = BayesNetClassifier(structure="tan").fit(X, y)
+    >>> clf.predict(X.iloc[[0, 50, 100]])
+    array([0, 1, 2])
+    """
+
+    def __init__(
+        self,
+        structure: str | Dag | StructureLearner = "tan",
+        parameters: str | ParameterLearner = "ml",
+        *,
+        smoothing: float = 1.0,
+        discretizer: Any = "mdlp",
+        categorical_features: Any = "from_dtype",
+        missing: str = "available",
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.structure = structure
+        self.parameters = parameters
+        self.smoothing = smoothing
+        self.discretizer = discretizer
+        self.categorical_features = categorical_features
+        self.missing = missing
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- learning
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BayesNetClassifier:
+        """Learn structure and parameters.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            NaN, None and NA are missing.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
+        structure, parameters = self._learners()
+        data = read_training(self, X, y, sample_weight, self.class_weight)
+        schema, rows = self._encode(data, missing_level=self.missing == "level")
+        found = structure.learn(schema, rows)
+        self._stream = None
+        return self._store(data.classes, schema, found, parameters.learn(schema, found.dag, rows))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BayesNetClassifier:
+        """Learn from one more batch; the result equals that of `fit` on all batches together.
+
+        Only for naive Bayes and TAN with smoothed maximum likelihood: their counts are sums. The first call fixes the
+        cut points of numeric columns, so it should see typical data; new categories are added as they come.
+
+        Parameters
+        ----------
+        classes : array-like, default=None
+            All class labels; needed in the first call if the first batch lacks some.
+        """
+        structure, parameters = self._learners()
+        stream = getattr(self, "_stream", None)
+        data = read_training(self, X, y, sample_weight, self.class_weight, reset=stream is None)
+        stream = Stream.started(self, data, classes, structure, parameters) if stream is None else stream.continued(data)
+        found = stream.structure(structure)
+        self._stream = stream
+        return self._store(stream.classes, stream.schema, found, stream.parameters(found.dag, parameters))
+
+    def _learners(self) -> tuple[StructureLearner, ParameterLearner]:
+        if self.missing not in MISSING:
+            raise ValueError(f"missing={self.missing!r} is not known; choose one of {', '.join(map(repr, MISSING))}")
+        return self._structure_learner(), self._parameter_learner()
+
+    def _structure_learner(self) -> StructureLearner:
+        if isinstance(self.structure, StructureLearner):
+            return self.structure
+        if isinstance(self.structure, Dag):
+            return Fixed(self.structure)
+        if self.structure not in STRUCTURES:
+            raise ValueError(
+                f"structure={self.structure!r} is not known; say one of {', '.join(map(repr, STRUCTURES))}, "
+                "or give a Dag or a StructureLearner"
+            )
+        return STRUCTURES[self.structure]()
+
+    def _parameter_learner(self) -> ParameterLearner:
+        if isinstance(self.parameters, ParameterLearner):
+            if self.missing == "em":
+                raise ValueError("missing='em' belongs to parameters='ml'; set it on the parameter learner instead")
+            return self.parameters
+        if self.parameters != "ml":
+            raise ValueError(f"parameters={self.parameters!r} is not known; say 'ml' or give a ParameterLearner")
+        return MaximumLikelihood(self.smoothing, missing="em" if self.missing == "em" else "available")
+
+    def _store(
+        self, classes: NDArray[Any], schema: Schema, structure: StructureResult, parameters: ParameterResult
+    ) -> BayesNetClassifier:
+        self.classes_ = classes
+        self.schema_ = schema
+        self.structure_result_ = structure
+        self.parameter_result_ = parameters
+        return self
+
+    # -- what was learned
+
+    @property
+    def network_(self) -> Network:
+        """The fitted network."""
+        self._fitted()
+        return self.parameter_result_.network
+
+    @property
+    def dag_(self) -> Dag:
+        """The fitted graph."""
+        return self.network_.dag
+
+    @classmethod
+    def from_network(cls, network: Network) -> BayesNetClassifier:
+        """A fitted classifier around a network, for instance one read from a file; its first variable is the class."""
+        classifier = cls(structure=network.dag)
+        classes = np.array(network.schema.target.levels)
+        classifier.n_features_in_ = len(network.schema.features)
+        classifier.feature_names_in_ = np.array(network.schema.names[1:], dtype=object)
+        return classifier._store(classes, network.schema, StructureResult(network.dag), ParameterResult(network))
+
+    def explain(self, X: Any, *, target: Any = None, against: Any = None) -> Explanation:
+        """Weight of evidence of each feature: an exact additive account of the log-odds of every row.
+
+        The log-odds of `target` against `against` given a row are the prior log-odds plus one number for each feature:
+        how much that feature, given the features above it in the graph, speaks for the one or the other. In naive Bayes
+        the order does not matter; in other graphs it is a topological order. A missing feature weighs nothing.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+        target : class label, default=None
+            By default the class predicted for the row (with two classes: the second one).
+        against : class label, default=None
+            By default the most probable other class.
+        """
+        return explain(self.network_, self._rows(X), self.classes_, target, against)
+
+    def _log_joint(self, rows: Rows) -> Floats:
+        return self.network_.log_joint(rows)
+
+    def _class_prior(self) -> Floats:
+        return self.network_.query(self.schema_.target.name)

@@ -1,0 +1,124 @@
+"""Weight of evidence: what each feature adds to the log-odds of a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.rows import Rows
+from marginbayes.network import Network
+
+__all__ = ["Explanation", "explain"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Exact additive account of log P(target | row) - log P(against | row), in nats.
+
+    Attributes
+    ----------
+    features : tuple of str
+    weights : array of shape (n_samples, n_features)
+        Positive where the feature speaks for `target`; zero where it is missing.
+    prior : array of shape (n_samples,)
+        The log-odds before any feature is seen.
+    target, against : arrays of shape (n_samples,)
+        The two classes that are compared in each row.
+    values : array of shape (n_samples, n_features)
+        What was observed, as the level it fell into; None where missing.
+    """
+
+    features: tuple[str, ...]
+    weights: Floats
+    prior: Floats
+    target: NDArray[Any]
+    against: NDArray[Any]
+    values: NDArray[Any]
+
+    @property
+    def log_odds(self) -> Floats:
+        """The log-odds that the weights explain: the prior plus all weights."""
+        return np.asarray(self.prior + self.weights.sum(axis=1))
+
+    def __len__(self) -> int:
+        return len(self.prior)
+
+    def row(self, i: int) -> list[tuple[str, Any, float]]:
+        """(feature, observed level, weight) of one row, the heaviest first."""
+        order = np.argsort(-np.abs(self.weights[i]), kind="stable")
+        return [(self.features[j], self.values[i, j], float(self.weights[i, j])) for j in order]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: target, against, prior, one column for each feature, log-odds."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {"target": self.target, "against": self.against, "prior": self.prior}
+        columns |= {name: self.weights[:, j] for j, name in enumerate(self.features)}
+        return pd.DataFrame(columns | {"log_odds": self.log_odds})
+
+
+def explain(network: Network, rows: Rows, classes: NDArray[Any], target: Any = None, against: Any = None) -> Explanation:
+    """Explanation of every row by a network; see `BayesNetClassifier.explain`."""
+    steps = _joint_by_prefix(network, rows)
+    first, second = _sides(steps[-1], classes, target, against)
+    each = np.arange(len(rows))
+    odds = np.stack([step[each, first] - step[each, second] for step in steps])
+    weights = np.empty((len(rows), len(network.dag.names) - 1))
+    weights[:, [i - 1 for i in network.dag.order if i]] = np.diff(odds, axis=0).T
+    return Explanation(
+        network.dag.names[1:], weights, odds[0], classes[first], classes[second], _observed_levels(network, rows)
+    )
+
+
+def _joint_by_prefix(network: Network, rows: Rows) -> list[Floats]:
+    """Log joint with no feature seen, with the first in topological order, with the first two, and so on."""
+    missing = np.array(rows.cardinalities, rows.codes.dtype)[:, None]
+    codes = np.broadcast_to(missing, rows.codes.shape).copy()
+    steps = [network.log_joint(Rows(codes, rows.cardinalities, n_jobs=rows.n_jobs))]
+    for i in network.dag.order:
+        if i:
+            codes[i] = rows.codes[i]
+            steps.append(network.log_joint(Rows(codes, rows.cardinalities, n_jobs=rows.n_jobs)))
+    return steps
+
+
+def _sides(joint: Floats, classes: NDArray[Any], target: Any, against: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """For each row the positions of the class that is explained and of the class it is compared with."""
+    if len(classes) < 2:
+        raise ValueError("there is only one class, so there are no odds to explain")
+    if target is None and len(classes) == 2 and against is None:
+        target = classes[1]
+    first = joint.argmax(axis=1) if target is None else np.full(len(joint), _class_index(target, classes, "target"))
+    if against is not None:
+        second = np.full(len(joint), _class_index(against, classes, "against"))
+    else:
+        rivals = joint.copy()
+        rivals[np.arange(len(joint)), first] = -np.inf
+        second = rivals.argmax(axis=1)
+    if target is None and against is not None:
+        rivals = joint.copy()
+        rivals[np.arange(len(joint)), second] = -np.inf
+        first = rivals.argmax(axis=1)
+    if (first == second).any():
+        raise ValueError(f"target and against are the same class {classes[first[0]]!r}")
+    return first, second
+
+
+def _class_index(label: Any, classes: NDArray[Any], role: str) -> int:
+    found = np.flatnonzero(classes == label)
+    if not len(found):
+        raise ValueError(f"{role}={label!r} is not a class; the classes are {', '.join(map(repr, classes.tolist()))}")
+    return int(found[0])
+
+
+def _observed_levels(network: Network, rows: Rows) -> NDArray[Any]:
+    values = np.empty((len(rows), len(network.dag.names) - 1), object)
+    for j, variable in enumerate(network.schema.features):
+        labels = np.array([*variable.levels, None], object)
+        values[:, j] = labels[rows.codes[j + 1]]
+    return values

@@ -1,0 +1,165 @@
+"""Learning batch by batch: counts are sums, and naive Bayes, TAN and AODE are functions of counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.counts import family_counts, pairs_by_class
+from marginbayes.data.frame import Frame, LevelColumn, NumericColumn, natural_order
+from marginbayes.data.rows import Rows, code_type
+from marginbayes.data.schema import Schema, Variable, factorise_numbers
+from marginbayes.estimators.validation import Training
+from marginbayes.graph import Dag
+from marginbayes.parameters import MaximumLikelihood, ParameterLearner, ParameterResult
+from marginbayes.scores.information import information_of_pairs
+from marginbayes.structure import ChowLiuTAN, NaiveBayes, StructureLearner, StructureResult
+
+if TYPE_CHECKING:
+    from marginbayes.estimators.base import BaseClassifier
+
+__all__ = ["Counts", "Stream"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of a batch: the classes, the levels in each class, and (for TAN and AODE) pairs of levels in each class.
+
+    `single[c, l]` and `pairs[c, l, m]` number the levels of all features behind each other.
+    """
+
+    classes: Floats
+    single: Floats
+    pairs: Floats | None
+
+    @classmethod
+    def of(cls, rows: Rows, with_pairs: bool) -> Counts:
+        """Counts of encoded rows."""
+        features = range(1, len(rows.cardinalities))
+        classes, *tables = family_counts(rows, [(0,), *((0, i) for i in features)])
+        single = np.concatenate(tables, axis=1).astype(np.float64)
+        pairs = np.stack([p.astype(np.float64) for p in pairs_by_class(rows)]) if with_pairs else None
+        return cls(classes.astype(np.float64), single, pairs)
+
+    def __add__(self, other: Counts) -> Counts:
+        pairs = None if self.pairs is None or other.pairs is None else self.pairs + other.pairs
+        return Counts(self.classes + other.classes, self.single + other.single, pairs)
+
+    def spread(self, positions: NDArray[np.intp], size: int) -> Counts:
+        """The same counts with level l at `positions[l]` among `size` levels, for a schema that has grown."""
+        single = np.zeros((len(self.classes), size))
+        single[:, positions] = self.single
+        if self.pairs is None:
+            return Counts(self.classes, single, None)
+        pairs = np.zeros((len(self.classes), size, size))
+        pairs[:, positions[:, None], positions] = self.pairs
+        return Counts(self.classes, single, pairs)
+
+    def table(self, schema: Schema, family: tuple[int, ...]) -> Floats:
+        """Counts of the class alone, of (class, feature), or of (class, feature, feature)."""
+        levels = [_levels_of(schema, i) for i in family[1:]]
+        if not levels:
+            return self.classes
+        if len(levels) == 1:
+            return self.single[:, levels[0]]
+        if self.pairs is None:
+            raise ValueError("these counts have no pairs")
+        return self.pairs[:, levels[0], levels[1]]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What has been seen so far: the schema and the counts under it."""
+
+    classes: NDArray[Any]
+    schema: Schema
+    counts: Counts
+
+    @classmethod
+    def started(
+        cls, estimator: BaseClassifier, data: Training, classes: Any, structure: StructureLearner, parameters: ParameterLearner
+    ) -> Stream:
+        """The first batch: it fixes the classes and the cut points."""
+        if not isinstance(structure, (NaiveBayes, ChowLiuTAN)):
+            raise ValueError(f"partial_fit works for naive Bayes and TAN, not for {type(structure).__name__}; use fit")
+        if not isinstance(parameters, MaximumLikelihood) or parameters.missing == "em":
+            raise ValueError("partial_fit needs parameters='ml' without missing='em'; use fit")
+        return cls.opened(estimator, data, classes, with_pairs=isinstance(structure, ChowLiuTAN))
+
+    @classmethod
+    def opened(cls, estimator: BaseClassifier, data: Training, classes: Any, with_pairs: bool) -> Stream:
+        """A stream whose first batch is this."""
+        known = data.classes if classes is None else np.unique(np.asarray(classes))
+        data.labels = _labels_among(known, data)
+        data.classes = known
+        schema, rows = estimator._encode(data, missing_level=getattr(estimator, "missing", None) == "level")
+        return cls(known, schema, Counts.of(rows, with_pairs))
+
+    def continued(self, data: Training) -> Stream:
+        """The stream after one more batch; categories that are new become levels."""
+        labels = _labels_among(self.classes, data)
+        schema = Schema((self.schema.target, *(_grown(v, data.frame, i) for i, v in enumerate(self.schema.features))))
+        codes = np.empty((len(schema.names), data.frame.n_rows), code_type(max(schema.cardinalities)))
+        codes[0] = labels
+        for i, variable in enumerate(schema.features):
+            codes[i + 1] = variable.encode(data.frame.column(i))
+        batch = Counts.of(Rows(codes, schema.cardinalities, data.weights), self.counts.pairs is not None)
+        old = self.counts.spread(_positions(self.schema, schema), sum(schema.cardinalities[1:]))
+        return replace(self, schema=schema, counts=old + batch)
+
+    def structure(self, learner: StructureLearner) -> StructureResult:
+        """What the learner would find on all rows seen so far."""
+        if isinstance(learner, ChowLiuTAN) and self.counts.pairs is not None:
+            information = information_of_pairs(self.counts.pairs, self.schema.cardinalities[1:])
+            return StructureResult(learner.from_information(self.schema, information))
+        return StructureResult(Dag.naive(self.schema.names))
+
+    def parameters(self, dag: Dag, learner: ParameterLearner) -> ParameterResult:
+        """What the learner would find on all rows seen so far."""
+        assert isinstance(learner, MaximumLikelihood)
+        tables = [self.counts.table(self.schema, (*parents, child)) for child, parents in enumerate(dag.parents)]
+        # The class is a family of its own: its index 0 is not a feature.
+        tables[0] = self.counts.classes
+        return ParameterResult(learner.from_counts(self.schema, dag, tables))
+
+
+def _levels_of(schema: Schema, i: int) -> slice:
+    start = sum(schema.cardinalities[1:i])
+    return slice(start, start + schema.cardinalities[i])
+
+
+def _labels_among(classes: NDArray[Any], data: Training) -> NDArray[np.intp]:
+    unknown = [c for c in data.classes.tolist() if c not in classes]
+    if unknown:
+        raise ValueError(f"the class {unknown[0]!r} is new; name all classes in the first call of partial_fit")
+    return np.asarray(np.searchsorted(classes, data.classes)[data.labels])
+
+
+def _grown(variable: Variable, frame: Frame, i: int) -> Variable:
+    """The variable with the levels that this batch adds."""
+    if variable.cuts is not None or variable.transformer is not None:
+        return variable
+    column = frame.column(i)
+    column = factorise_numbers(column) if isinstance(column, NumericColumn) else column
+    new = [v for v in column.levels if v not in variable.levels]
+    if not new:
+        return variable
+    assert isinstance(column, LevelColumn)
+    own = [v for v in variable.levels if v is not None]
+    tail = (None,) if None in variable.levels and own else ()
+    return replace(variable, levels=(*natural_order([*own, *new]), *tail))
+
+
+def _positions(old: Schema, new: Schema) -> NDArray[np.intp]:
+    """For each level of the old schema its position among the levels of the new one."""
+    found: list[int] = []
+    for i, (before, after) in enumerate(zip(old.features, new.features, strict=True), start=1):
+        start = _levels_of(new, i).start
+        lost = before.levels == (None,) and None not in after.levels
+        found += [start] if lost else [start + after.levels.index(v) for v in before.levels]
+    return np.array(found, np.intp)

@@ -1,0 +1,149 @@
+"""Checks at the border: what the user passed to `fit` and `predict`, once, with a sentence that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_consistent_length, column_or_1d, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from marginbayes.data.frame import Frame, is_frame, read_frame
+
+__all__ = ["Training", "check_cost", "check_prior", "read_features", "read_training"]
+
+Floats = NDArray[np.float64]
+
+
+class Training:
+    """Checked training data: the table, the class codes, the classes, the weights (None: all one), the target's name."""
+
+    def __init__(self, frame: Frame, y: NDArray[Any], weights: Floats | None, target: str) -> None:
+        self.frame = frame
+        self.classes, self.labels = np.unique(y, return_inverse=True)
+        self.weights = weights
+        self.target = target
+
+
+def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None, *, reset: bool = True) -> Training:
+    """Training data after all checks; rows of weight zero are as if absent."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    frame = read_features(estimator, X, reset=reset)
+    name = _target_name(y, frame.names)
+    y = _check_labels(y, frame.n_rows)
+    weights = _check_weights(sample_weight, class_weight, y)
+    if weights is not None and (weights == 0).any():
+        kept = np.flatnonzero(weights)
+        frame = frame.take(kept)
+        y, weights = y[kept], weights[kept]
+    return Training(frame, y, weights, name)
+
+
+def read_features(estimator: Any, X: Any, *, reset: bool = False) -> Frame:
+    """Table of features; at predict its columns in the order of `fit`."""
+    if not is_frame(X):
+        array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        frame = read_frame(array)
+        names = None if reset else getattr(estimator, "feature_names_in_", None)
+        return frame if names is None else Frame(tuple(names), frame.n_rows, frame.source)
+    frame = read_frame(X)
+    if not frame.n_rows:
+        raise ValueError("Found array with 0 sample(s): the table has no rows")
+    if not frame.names:
+        raise ValueError(f"0 feature(s) (shape=({frame.n_rows}, 0)) while a minimum of 1 is required.")
+    if not reset and hasattr(estimator, "feature_names_in_"):
+        return _in_order_of_fit(frame, list(estimator.feature_names_in_))
+    # Sets or checks n_features_in_ and feature_names_in_; the values are read column by column later.
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return frame
+
+
+def _in_order_of_fit(frame: Frame, names: list[str]) -> Frame:
+    missing = [n for n in names if n not in frame.names]
+    if missing:
+        raise ValueError(
+            f"the column {missing[0]!r} was there at fit but is missing now"
+            f"{_and_more(missing)}; add it, with empty cells if it is unknown"
+        )
+    extra = [n for n in frame.names if n not in names]
+    if extra:
+        raise ValueError(f"the column {extra[0]!r} was not there at fit{_and_more(extra)}; leave it out")
+    return frame if list(frame.names) == names else frame.select(names)
+
+
+def _and_more(names: list[str]) -> str:
+    return f" (and {len(names) - 1} more: {', '.join(map(repr, names[1:4]))})" if len(names) > 1 else ""
+
+
+def _target_name(y: Any, features: tuple[str, ...]) -> str:
+    """The name of y if it has one, else "class"; underscores are added until no feature is called so."""
+    name = getattr(y, "name", None)
+    name = name if isinstance(name, str) and name else "class"
+    while name in features:
+        name += "_"
+    return name
+
+
+def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "O":
+        for row, label in enumerate(y):
+            if label is None or label != label:
+                raise ValueError(f"Input y contains NaN: row {row} has no label; drop the rows without one")
+    else:
+        check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_classification_targets(y)
+    if len(y) != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {len(y)}")
+    return y
+
+
+def _check_weights(sample_weight: Any, class_weight: Any, y: NDArray[Any]) -> Floats | None:
+    if sample_weight is None and class_weight is None:
+        return None
+    weights = np.ones(len(y))
+    if sample_weight is not None:
+        weights = np.full(len(y), float(sample_weight)) if np.isscalar(sample_weight) else _weight_array(sample_weight, y)
+        if (weights < 0).any():
+            raise ValueError(f"Negative values in data passed to sample_weight: row {int(np.argmax(weights < 0))}")
+        if not weights.any():
+            raise ValueError("Sample weights must contain at least one non-zero number: all of sample_weight is zero")
+    if class_weight is not None:
+        weights = weights * compute_sample_weight(class_weight, y)
+    return weights
+
+
+def _weight_array(sample_weight: Any, y: NDArray[Any]) -> Floats:
+    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar")
+    check_consistent_length(weights, y)
+    return np.asarray(weights)
+
+
+def check_prior(prior: Mapping[Any, float] | Any, classes: NDArray[Any]) -> Floats:
+    """One probability for each class, in the order of `classes`, summing to one."""
+    if isinstance(prior, Mapping):
+        unknown = [c for c in prior if c not in classes]
+        lacking = [c for c in classes.tolist() if c not in prior]
+        if unknown or lacking:
+            raise ValueError(f"prior must give one number for each class; unknown: {unknown}, lacking: {lacking}")
+        prior = [prior[c] for c in classes.tolist()]
+    values = np.asarray(prior, np.float64)
+    if values.shape != (len(classes),) or not (values >= 0).all() or not np.isclose(values.sum(), 1.0):
+        raise ValueError(f"prior must be {len(classes)} numbers that are not negative and sum to one, not {prior!r}")
+    return values
+
+
+def check_cost(cost: Any, classes: NDArray[Any]) -> Floats:
+    """Square matrix: row = true class, column = class that is predicted."""
+    matrix = np.asarray(cost, np.float64)
+    if matrix.shape != (len(classes), len(classes)) or not np.isfinite(matrix).all():
+        raise ValueError(
+            f"cost must be a {len(classes)} x {len(classes)} matrix of numbers, row = true class, column = predicted class"
+        )
+    return matrix

@@ -1,0 +1,185 @@
+"""A Bayesian network: graph, log tables, and exact answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from marginbayes.data.rows import Rows, code_type
+from marginbayes.data.schema import Schema
+from marginbayes.graph import Dag
+from marginbayes.network.evaluate import Evaluator
+
+__all__ = ["Network"]
+
+Floats = NDArray[np.float64]
+
+# A row of a table may miss 1 by this much: what a file with 8 digits leaves.
+ROW_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Bayesian network with categorical variables; a frozen value.
+
+    Parameters
+    ----------
+    schema : Schema
+        The variables; for a classifier the class is the first.
+    dag : Dag
+        Over the same names in the same order.
+    tables : sequence of arrays
+        ``tables[i][j1, ..., jk, x]`` is log P(variable i = x | its parents = j1, ..., jk), the parents in the order of
+        ``dag.parents[i]``. Rows may sum to less than one (a *subnormalised* network), never to more.
+    """
+
+    schema: Schema
+    dag: Dag
+    tables: tuple[Floats, ...]
+    _evaluators: dict[int, Evaluator] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", tuple(_frozen(t) for t in self.tables))
+        if self.schema.names != self.dag.names:
+            raise ValueError(f"schema and graph name different variables: {self.schema.names} and {self.dag.names}")
+        if len(self.tables) != len(self.dag.names):
+            raise ValueError(f"{len(self.dag.names)} variables but {len(self.tables)} tables")
+        for i, table in enumerate(self.tables):
+            self._check_table(i, table)
+
+    def _check_table(self, i: int, table: Floats) -> None:
+        cards, name = self.schema.cardinalities, self.dag.names[i]
+        shape = (*(cards[p] for p in self.dag.parents[i]), cards[i])
+        if table.shape != shape:
+            raise ValueError(f"the table of {name!r} has the shape {table.shape}, but its family needs {shape}")
+        if np.isnan(table).any() or not (logsumexp(table, axis=-1) <= ROW_TOLERANCE).all():
+            raise ValueError(f"the table of {name!r} has a row whose probabilities sum to more than one or are undefined")
+
+    def __eq__(self, other: object) -> bool:
+        """Same variables, same graph, and tables that agree to the last bit."""
+        if not isinstance(other, Network) or (self.schema, self.dag) != (other.schema, other.dag):
+            return False
+        return all(np.array_equal(a, b) for a, b in zip(self.tables, other.tables, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Network({len(self.dag.names)} variables, {len(self.dag.edges)} edges, {self.n_parameters} free parameters)"
+
+    def _repr_html_(self) -> str:
+        from marginbayes.graph.svg import draw_svg
+
+        return draw_svg(self.dag, widths=self.edge_information())
+
+    # -- what it is
+
+    @cached_property
+    def normalized(self) -> bool:
+        """Whether every row of every table sums to one."""
+        return all(bool((np.abs(logsumexp(t, axis=-1)) <= ROW_TOLERANCE).all()) for t in self.tables)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters: rows times levels less one."""
+        return sum(t.size // t.shape[-1] * (t.shape[-1] - 1) for t in self.tables)
+
+    def probabilities(self, name: str) -> Floats:
+        """Table of P(variable | parents), the variable's own levels last."""
+        return np.exp(self.tables[self.dag.index(name)])
+
+    # -- answers for many rows
+
+    def log_joint(self, rows: Rows, target: str | None = None) -> Floats:
+        """log P(target = level, observed features) for each row and level of the target (the class by default)."""
+        return self._evaluator(target).log_joint(rows)
+
+    def posterior(self, rows: Rows, target: str | None = None) -> Floats:
+        """P(target = level | observed cells) for each row, missing cells summed out exactly."""
+        return self._evaluator(target).posterior(rows)
+
+    def log_likelihood(self, rows: Rows) -> float:
+        """Weighted sum over the rows of log P(observed cells)."""
+        joint = self.log_joint(rows)
+        observed = rows.codes[0] < self.schema.cardinalities[0]
+        values = logsumexp(joint, axis=1)
+        values[observed] = joint[observed, rows.codes[0][observed]]
+        return float(values.sum() if rows.weights is None else values @ rows.weights)
+
+    def _evaluator(self, target: str | None) -> Evaluator:
+        i = 0 if target is None else self.dag.index(target)
+        if i not in self._evaluators:
+            self._evaluators[i] = Evaluator(self.dag, self.schema.cardinalities, self.tables, i, self.normalized)
+        return self._evaluators[i]
+
+    # -- answers for one question
+
+    def query(
+        self,
+        variables: str | Sequence[str],
+        given: Mapping[str, Any] | None = None,
+        likelihood: Mapping[str, Sequence[float]] | None = None,
+    ) -> Floats:
+        """P(variables | given), one axis for each variable, in the order asked.
+
+        Parameters
+        ----------
+        variables : name or names
+        given : mapping from name to level
+            Hard evidence.
+        likelihood : mapping from name to one non-negative number for each level
+            Soft evidence: how probable the evidence is under each level (Pearl's virtual evidence).
+        """
+        from marginbayes.network.query import query
+
+        return query(self, [variables] if isinstance(variables, str) else list(variables), given or {}, likelihood or {})
+
+    def most_probable(self, given: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], float]:
+        """The most probable explanation: the best level of every variable given the evidence, and its log joint."""
+        from marginbayes.network.query import most_probable
+
+        return most_probable(self, given or {})
+
+    def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Rows:
+        """Rows drawn from the network by ancestral sampling."""
+        rng = np.random.default_rng(random_state)
+        cards = self.schema.cardinalities
+        codes = np.empty((len(cards), n), code_type(max(cards)))
+        for i in self.dag.order:
+            chances = np.exp(self.tables[i][tuple(codes[p] for p in self.dag.parents[i])])
+            heights = np.cumsum(np.broadcast_to(chances, (n, cards[i])), axis=1)
+            codes[i] = (rng.random(n)[:, None] * heights[:, -1:] >= heights).sum(axis=1)
+        return Rows(codes, cards)
+
+    def edge_information(self) -> dict[tuple[str, str], float]:
+        """For each edge I(child; parent | the child's other parents) under the network, in nats."""
+        from marginbayes.network.query import edge_information
+
+        return edge_information(self)
+
+    # -- files
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """JSON text of the network, bit-exact; also written to `path` if one is given."""
+        from marginbayes.network.json import write_json
+
+        return write_json(self, path)
+
+    @classmethod
+    def from_json(cls, path: str | PathLike[str]) -> Network:
+        """Network from a JSON file (or JSON text)."""
+        from marginbayes.network.json import read_json
+
+        return read_json(path)
+
+
+def _frozen(table: Any) -> Floats:
+    array = np.array(table, np.float64)
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,33 @@
+"""What every parameter learner is, and what it returns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.graph import Dag
+from marginbayes.network import Network
+
+__all__ = ["ParameterLearner", "ParameterResult"]
+
+
+@dataclass(frozen=True)
+class ParameterResult:
+    """A network, the certificate of how good it is where the learner gives one, and the objective step by step."""
+
+    network: Network
+    certificate: Any | None = None
+    path: tuple[float, ...] = ()
+
+
+class ParameterLearner(BaseEstimator, ABC):  # type: ignore[misc]
+    """Holds parameters only, so that it can be cloned and grid-searched; `learn` returns a value."""
+
+    @abstractmethod
+    def learn(self, schema: Schema, dag: Dag, rows: Rows) -> ParameterResult:
+        """Network with this graph for these rows."""
