@@ -44,7 +44,7 @@ def _family_statistic(block: Block, families: Sequence[Sequence[int]]) -> Counts
 
 def _mixed_radix(block: Block, family: Sequence[int], shape: Sequence[int]) -> NDArray[np.intp]:
     """Position of each row in the flattened table of a family."""
-    index = block.codes[family[0]].astype(np.intp)
+    index: NDArray[np.intp] = block.codes[family[0]].astype(np.intp)
     for v, radix in zip(family[1:], shape[1:], strict=True):
         index *= radix
         index += block.codes[v]
@@ -114,6 +114,6 @@ def _one_hot(codes: NDArray[Any], cards: Sequence[int], kind: type[np.floating[A
     """Rows x levels, 1 where the row has the level; a missing cell has none."""
     starts = np.cumsum([0, *cards])
     hot = np.zeros((codes.shape[1], starts[-1]), kind)
-    row, column = np.nonzero(codes.T < np.array(cards))
+    row, column = np.nonzero(np.array(cards) > codes.T)
     hot[row, codes.T[row, column] + starts[column]] = 1.0
     return hot

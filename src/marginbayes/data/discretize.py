@@ -177,7 +177,7 @@ def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 def _checked_weights(sample_weight: ArrayLike, X: NDArray[np.float64]) -> NDArray[np.float64]:
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     total = float(weights.sum())
-    if len(X) > 1 and total <= 1:
+    if len(X) > 1 and total < 2:
         remedy = "a weight is a number of rows; scale the weights to sum to the number of rows"
         text = f"sample_weight sums to {total:g} over {len(X)} rows, so no column can be cut: {remedy}"
         warnings.warn(text, UserWarning, stacklevel=3)

@@ -44,8 +44,8 @@ class Encoder:
     categorical : array of bool
         Columns that are categories whatever their type.
     discretizer : "mdlp", None, or a transformer
-        None keeps the distinct numbers as levels. A transformer is fitted to one column at a time, to the cells that are
-        present, and has to return one column of bins.
+        None keeps the distinct numbers as levels. A transformer is fitted to one column at a time, to the cells that
+        are present, and has to return one column of bins.
     missing_level : bool
         Whether a missing cell is a level of its own.
     n_jobs : int or None
@@ -102,9 +102,9 @@ class Encoder:
         present = ~np.isnan(column.values)
         fitted = self._fit_transformer(column.values[present], present)
         origin = f"discretised by {type(fitted).__name__}"
-        cuts = _cuts_of(fitted)
-        if cuts is not None:
-            return Variable(column.name, tuple(interval_labels(cuts)), tuple(cuts.tolist()), origin)
+        edges = _cuts_of(fitted)
+        if edges is not None:
+            return Variable(column.name, tuple(interval_labels(edges)), tuple(edges.tolist()), origin)
         levels = factorise_numbers(transform_numbers(fitted, column)).levels
         return Variable(column.name, levels, origin=origin, transformer=fitted)
 
@@ -117,7 +117,7 @@ class Encoder:
 
 
 def _cuts_of(transformer: Any) -> NDArray[np.float64] | None:
-    """Cut points of a fitted discretiser, in our convention that an interval holds its upper end; None if it has none."""
+    """Cut points of a fitted discretiser, where an interval holds its upper end; None if it has none."""
     if hasattr(transformer, "cut_points_"):
         return np.asarray(transformer.cut_points_[0], np.float64)
     if hasattr(transformer, "bin_edges_"):  # scikit-learn's KBinsDiscretizer: an interval holds its lower end
@@ -131,7 +131,9 @@ def categorical_mask(choice: Any, names: Sequence[str]) -> NDArray[np.bool_]:
     if choice is None or (isinstance(choice, str) and choice == "from_dtype"):
         return mask
     if isinstance(choice, str):
-        raise ValueError(f"categorical_features={choice!r}: say 'from_dtype' or give a list of names, positions or booleans")
+        raise ValueError(
+            f"categorical_features={choice!r}: say 'from_dtype' or give a list of names, positions or booleans"
+        )
     chosen = list(choice)
     if chosen and all(isinstance(c, (bool, np.bool_)) for c in chosen):
         if len(chosen) != len(names):

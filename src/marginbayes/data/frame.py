@@ -94,11 +94,11 @@ def _series_column(name: str, series: nw.Series[Any]) -> Column:
 
 
 def _level_column(name: str, series: nw.Series[Any]) -> LevelColumn:
-    """Factorise in the frame's own library; declared order of categories is kept, others are sorted."""
+    """Factorise in the frame's own library; an order that was declared is kept, other levels are sorted."""
     occurring = [v for v in series.drop_nulls().unique().to_list() if not _is_missing(v)]
-    if series.dtype in (nw.Categorical, nw.Enum):
+    if isinstance(series.dtype, nw.Enum):  # what pandas calls an ordered categorical
         known = set(occurring)
-        levels = [v for v in series.cat.get_categories().to_list() if v in known]
+        levels: list[Hashable] = [v for v in series.dtype.categories if v in known]
     else:
         levels = natural_order(occurring)
     if not levels:
@@ -141,10 +141,10 @@ def _object_column(name: str, values: NDArray[Any]) -> Column:
 
 def natural_order(values: Iterable[Hashable]) -> list[Hashable]:
     """Sorted by kind of value first, so that a column that mixes numbers and strings has an order too."""
-    return sorted(values, key=_sort_key)  # type: ignore[arg-type]
+    return sorted(values, key=_sort_key)
 
 
-def _sort_key(value: Hashable) -> tuple[Any, ...]:
+def _sort_key(value: Any) -> tuple[Any, ...]:
     if isinstance(value, Real):
         return (0, "", value)
     return (1, type(value).__name__, value)

@@ -1,4 +1,4 @@
-"""Cut points of Fayyad and Irani's entropy discretisation with the minimum description length stop.
+"""Cut points of Fayyad and Irani's entropy discretisation with the MDL stop (IJCAI 1993, pages 1022-1027).
 
 A cut of a set S into S1 and S2 is judged by N Ent(S1, S2): the sum over both sides of g(n) less the sum over
 classes of g(n_c), where g(x) = x log2 x. Passing a row from the right side to the left changes the count of
@@ -9,11 +9,6 @@ data need.
 Weights and values of g are rounded to multiples of small powers of two, such that every sum of them is exact.
 So equal counts have equal scores whatever the order of the rows, and repeated rows give what integer weights
 give, to the last bit.
-
-References
-----------
-U. M. Fayyad and K. B. Irani (1993). Multi-interval discretization of continuous-valued attributes for
-classification learning. IJCAI, 1022-1027.
 """
 
 from __future__ import annotations
@@ -43,7 +38,7 @@ _SCANNED_COUNTS = 1 << 18
 
 
 def mdlp_cuts(values: ArrayLike, y: ArrayLike, n_classes: int, weights: ArrayLike | None = None) -> Floats:
-    """Ascending cut points of one column; a value v lies in bin i when cut[i - 1] < v <= cut[i].
+    """Ascending cut points of one column, often none; v lies in bin i when cut[i - 1] < v <= cut[i].
 
     Parameters
     ----------
@@ -55,19 +50,14 @@ def mdlp_cuts(values: ArrayLike, y: ArrayLike, n_classes: int, weights: ArrayLik
         Number of classes.
     weights : array-like of shape (n_rows,) or None
         Non-negative weights. A weight is a number of rows: an integer weight equals that many copies, zero
-        equals absence. What weighs 1 or less is not split, so weights that sum to 1 give no cut at all.
-
-    Returns
-    -------
-    ndarray of shape (n_cuts,)
-        Empty when no cut pays for its description.
+        equals absence. What weighs less than two rows is not split, so weights that sum to 1 give no cut at
+        all.
 
     Notes
     -----
     S is split at the cut of least class entropy if Gain > (log2(N - 1) + log2(3^k - 2) - k Ent(S) + k1
     Ent(S1) + k2 Ent(S2)) / N, with N the weight and k the number of classes present; then S1 and S2 in their
-    turn. log2(N - 1) counts as 0 where fractional weights leave N < 2. A cut is the midpoint of its
-    neighbours, and of equally good cuts the lowest is taken.
+    turn. A cut is the midpoint of its neighbours, and of equally good cuts the lowest is taken.
 
     Weka and Orange do the same in plain floating point, and agree except where cuts are equally good and
     rounding rather than their order decides: rows in blocks of equal size, one class each, make such cases.
@@ -175,8 +165,7 @@ def _xlogx(total: float, n_classes: int, whole: bool) -> XLogX:
     scale = math.ldexp(1.0, 50 - math.frexp(bound)[1])
 
     def xlogx(x: Weights) -> Floats:
-        units: Floats = np.rint(x * np.log2(np.maximum(x, np.finfo(np.float64).tiny)) * scale)
-        return units
+        return np.asarray(np.rint(x * np.log2(np.maximum(x, np.finfo(np.float64).tiny)) * scale))
 
     return xlogx(np.arange(total + 1)).take if whole else xlogx
 
@@ -336,7 +325,7 @@ def _scan(sets: _Sets, batch: _Batch) -> _Scan:
     sizes = sets.stop - sets.start
     offset = np.cumsum(sizes) - sizes
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    item = np.arange(len(owner)) + (sets.start - offset)[owner]
+    item = np.arange(len(owner)) + (sets.start - offset).take(owner)
     return _Scan(item, owner, owner * sets.first.shape[1] + batch.codes.take(item), offset)
 
 
@@ -344,7 +333,7 @@ def _split(sets: _Sets, batch: _Batch, xlogx: XLogX) -> tuple[Indices, _Sets, _S
     """The best cut of each set and its two sides; the left one is empty where no cut is possible."""
     scan = _scan(sets, batch)
     cut = sets.start + _best(_scores(sets, scan, batch, xlogx), sets, scan)
-    moved = np.bincount(scan.group[scan.item < cut[scan.owner]], minlength=sets.first.size)
+    moved = np.bincount(scan.group.compress(scan.item < cut.take(scan.owner)), minlength=sets.first.size)
     middle = sets.first + moved.reshape(sets.first.shape)
     left = _sets(sets.start, cut, sets.first, middle, batch.by_class)
     return cut, left, _sets(cut, sets.stop, middle, sets.last, batch.by_class)
@@ -352,9 +341,9 @@ def _split(sets: _Sets, batch: _Batch, xlogx: XLogX) -> tuple[Indices, _Sets, _S
 
 def _scores(sets: _Sets, scan: _Scan, batch: _Batch, xlogx: XLogX) -> Floats:
     """N Ent(S1, S2) of the cut after each item, in units and up to a constant; infinite if there is none."""
-    left = batch.by_value[1:].take(scan.item) - batch.by_value[sets.start][scan.owner]
+    left = batch.by_value[1:].take(scan.item) - batch.by_value[sets.start].take(scan.owner)
     scores = xlogx(left)
-    scores += xlogx(sets.total[scan.owner] - left)
+    scores += xlogx(sets.total.take(scan.owner) - left)
     # A set ends with the sum with which it starts, so that one running sum serves all sets.
     scores -= np.cumsum(_changes(sets, scan, batch, xlogx))
     scores[batch.tied.take(scan.item)] = np.inf
@@ -378,7 +367,7 @@ def _best(scores: Floats, sets: _Sets, scan: _Scan) -> Indices:
     """The number of items below the lowest of each set's best cuts; 0 if the set has no cut."""
     least = np.minimum.reduceat(scores, scan.offset)
     # A score holds at most 2 k + 2 values of g, each off by less than a unit: a smaller difference is none.
-    near = np.flatnonzero(scores <= (least + 4 * (sets.n_present + 1))[scan.owner])
+    near = np.flatnonzero(scores <= (least + 4 * (sets.n_present + 1)).take(scan.owner))
     below = near[np.searchsorted(near, scan.offset)] + 1 - scan.offset
     return np.where(np.isfinite(least), below, 0)
 
@@ -388,7 +377,7 @@ def _best(scores: Floats, sets: _Sets, scan: _Scan) -> Indices:
 
 def _may_split(sets: _Sets) -> NDArray[np.bool_]:
     """Whether a perfect cut, with Ent(S1) = Ent(S2) = 0, would pay."""
-    heavy = (sets.total > 1) & (sets.n_present > 1)
+    heavy = (sets.total >= 2) & (sets.n_present > 1)
     return heavy & (sets.total * sets.entropy > _price(sets))
 
 

@@ -85,7 +85,9 @@ class Variable:
     def describe(self) -> str:
         """One line: the kind of variable, its levels or cuts, and why."""
         if self.cuts is not None:
-            return f"{self.name}: number, {len(self.cuts)} cuts {_shorten([f'{c:g}' for c in self.cuts])} ({self.origin})"
+            return (
+                f"{self.name}: number, {len(self.cuts)} cuts {_shorten([f'{c:g}' for c in self.cuts])} ({self.origin})"
+            )
         return f"{self.name}: {self.cardinality} levels {_shorten([str(v) for v in self.levels])} ({self.origin})"
 
 
@@ -165,8 +167,8 @@ def transform_numbers(transformer: Any, column: NumericColumn) -> NumericColumn:
         bins = transformer.transform(column.values[present][:, None])
         if not isinstance(bins, np.ndarray) or bins.shape != (int(present.sum()), 1):
             raise ValueError(
-                f"column {column.name!r}: the discretizer {type(transformer).__name__} must turn one column into one dense "
-                "column of bins (for scikit-learn's encoders: encode='ordinal', sparse_output=False)"
+                f"column {column.name!r}: the discretizer {type(transformer).__name__} must turn one column "
+                "into one dense column of bins (for scikit-learn's encoders: encode='ordinal', sparse_output=False)"
             )
         values[present] = bins[:, 0].astype(np.float64)
     return NumericColumn(column.name, values)

@@ -25,6 +25,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes_: NDArray[Any]
     schema_: Schema
+    discretizer: Any
+    categorical_features: Any
+    n_jobs: int | None
 
     # -- what a subclass provides
 
@@ -95,7 +98,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any) -> Rows:
         frame = read_features(self._fitted(), X)
-        return self.schema_.encode(frame, self.n_jobs)  # type: ignore[attr-defined]
+        return self.schema_.encode(frame, self.n_jobs)
 
     def _encode(self, data: Training, missing_level: bool) -> tuple[Schema, Rows]:
         """Schema and rows of training data, by the choices in the estimator's parameters."""
@@ -103,10 +106,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels=data.labels,
             n_classes=len(data.classes),
             weights=data.weights,
-            categorical=categorical_mask(self.categorical_features, data.frame.names),  # type: ignore[attr-defined]
-            discretizer=_check_discretizer(self.discretizer),  # type: ignore[attr-defined]
+            categorical=categorical_mask(self.categorical_features, data.frame.names),
+            discretizer=_check_discretizer(self.discretizer),
             missing_level=missing_level,
-            n_jobs=self.n_jobs,  # type: ignore[attr-defined]
+            n_jobs=self.n_jobs,
         )
         return encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), data.frame)
 

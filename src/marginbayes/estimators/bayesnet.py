@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
 from marginbayes.estimators.explain import Explanation, explain
-from marginbayes.estimators.streaming import Stream
+from marginbayes.estimators.streaming import Stream, can_stream
 from marginbayes.estimators.validation import read_training
 from marginbayes.graph import Dag
 from marginbayes.network import Network
@@ -115,9 +116,10 @@ class BayesNetClassifier(BaseClassifier):
         data = read_training(self, X, y, sample_weight, self.class_weight)
         schema, rows = self._encode(data, missing_level=self.missing == "level")
         found = structure.learn(schema, rows)
-        self._stream = None
+        self._stream: Stream | None = None
         return self._store(data.classes, schema, found, parameters.learn(schema, found.dag, rows))
 
+    @available_if(can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BayesNetClassifier:
         """Learn from one more batch; the result equals that of `fit` on all batches together.
 
@@ -132,7 +134,10 @@ class BayesNetClassifier(BaseClassifier):
         structure, parameters = self._learners()
         stream = getattr(self, "_stream", None)
         data = read_training(self, X, y, sample_weight, self.class_weight, reset=stream is None)
-        stream = Stream.started(self, data, classes, structure, parameters) if stream is None else stream.continued(data)
+        if stream is None:
+            stream = Stream.opened(self, data, classes, with_pairs=isinstance(structure, ChowLiuTAN))
+        else:
+            stream = stream.continued(data)
         found = stream.structure(structure)
         self._stream = stream
         return self._store(stream.classes, stream.schema, found, stream.parameters(found.dag, parameters))

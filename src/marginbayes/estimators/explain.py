@@ -62,7 +62,9 @@ class Explanation:
         return pd.DataFrame(columns | {"log_odds": self.log_odds})
 
 
-def explain(network: Network, rows: Rows, classes: NDArray[Any], target: Any = None, against: Any = None) -> Explanation:
+def explain(
+    network: Network, rows: Rows, classes: NDArray[Any], target: Any = None, against: Any = None
+) -> Explanation:
     """Explanation of every row by a network; see `BayesNetClassifier.explain`."""
     steps = _joint_by_prefix(network, rows)
     first, second = _sides(steps[-1], classes, target, against)
@@ -87,7 +89,9 @@ def _joint_by_prefix(network: Network, rows: Rows) -> list[Floats]:
     return steps
 
 
-def _sides(joint: Floats, classes: NDArray[Any], target: Any, against: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _sides(
+    joint: Floats, classes: NDArray[Any], target: Any, against: Any
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """For each row the positions of the class that is explained and of the class it is compared with."""
     if len(classes) < 2:
         raise ValueError("there is only one class, so there are no odds to explain")

@@ -21,7 +21,7 @@ from marginbayes.structure import ChowLiuTAN, NaiveBayes, StructureLearner, Stru
 if TYPE_CHECKING:
     from marginbayes.estimators.base import BaseClassifier
 
-__all__ = ["Counts", "Stream"]
+__all__ = ["Counts", "Stream", "can_stream"]
 
 Floats = NDArray[np.float64]
 
@@ -81,19 +81,8 @@ class Stream:
     counts: Counts
 
     @classmethod
-    def started(
-        cls, estimator: BaseClassifier, data: Training, classes: Any, structure: StructureLearner, parameters: ParameterLearner
-    ) -> Stream:
-        """The first batch: it fixes the classes and the cut points."""
-        if not isinstance(structure, (NaiveBayes, ChowLiuTAN)):
-            raise ValueError(f"partial_fit works for naive Bayes and TAN, not for {type(structure).__name__}; use fit")
-        if not isinstance(parameters, MaximumLikelihood) or parameters.missing == "em":
-            raise ValueError("partial_fit needs parameters='ml' without missing='em'; use fit")
-        return cls.opened(estimator, data, classes, with_pairs=isinstance(structure, ChowLiuTAN))
-
-    @classmethod
     def opened(cls, estimator: BaseClassifier, data: Training, classes: Any, with_pairs: bool) -> Stream:
-        """A stream whose first batch is this."""
+        """A stream whose first batch is this; it fixes the classes and the cut points."""
         known = data.classes if classes is None else np.unique(np.asarray(classes))
         data.labels = _labels_among(known, data)
         data.classes = known
@@ -126,6 +115,16 @@ class Stream:
         # The class is a family of its own: its index 0 is not a feature.
         tables[0] = self.counts.classes
         return ParameterResult(learner.from_counts(self.schema, dag, tables))
+
+
+def can_stream(estimator: Any) -> bool:
+    """Whether a BayesNetClassifier learns from sums of counts alone; raises the reason where it does not."""
+    structure, parameters = estimator._learners()
+    if not isinstance(structure, (NaiveBayes, ChowLiuTAN)):
+        raise AttributeError(f"partial_fit works for naive Bayes and TAN, not for {type(structure).__name__}; use fit")
+    if not isinstance(parameters, MaximumLikelihood) or parameters.missing == "em":
+        raise AttributeError("partial_fit needs smoothed maximum likelihood without missing='em'; use fit")
+    return True
 
 
 def _levels_of(schema: Schema, i: int) -> slice:

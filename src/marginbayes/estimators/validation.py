@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 class Training:
-    """Checked training data: the table, the class codes, the classes, the weights (None: all one), the target's name."""
+    """Checked training data: the table, the class codes, the classes, the weights (None: all one), the target."""
 
     def __init__(self, frame: Frame, y: NDArray[Any], weights: Floats | None, target: str) -> None:
         self.frame = frame
@@ -28,7 +28,9 @@ class Training:
         self.target = target
 
 
-def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None, *, reset: bool = True) -> Training:
+def read_training(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None, *, reset: bool = True
+) -> Training:
     """Training data after all checks; rows of weight zero are as if absent."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
@@ -99,7 +101,7 @@ def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     check_classification_targets(y)
     if len(y) != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {len(y)}")
-    return y
+    return np.asarray(y)
 
 
 def _check_weights(sample_weight: Any, class_weight: Any, y: NDArray[Any]) -> Floats | None:
@@ -107,7 +109,9 @@ def _check_weights(sample_weight: Any, class_weight: Any, y: NDArray[Any]) -> Fl
         return None
     weights = np.ones(len(y))
     if sample_weight is not None:
-        weights = np.full(len(y), float(sample_weight)) if np.isscalar(sample_weight) else _weight_array(sample_weight, y)
+        weights = (
+            np.full(len(y), sample_weight, float) if np.isscalar(sample_weight) else _weight_array(sample_weight, y)
+        )
         if (weights < 0).any():
             raise ValueError(f"Negative values in data passed to sample_weight: row {int(np.argmax(weights < 0))}")
         if not weights.any():
@@ -144,6 +148,7 @@ def check_cost(cost: Any, classes: NDArray[Any]) -> Floats:
     matrix = np.asarray(cost, np.float64)
     if matrix.shape != (len(classes), len(classes)) or not np.isfinite(matrix).all():
         raise ValueError(
-            f"cost must be a {len(classes)} x {len(classes)} matrix of numbers, row = true class, column = predicted class"
+            f"cost must be a {len(classes)} x {len(classes)} matrix of numbers, "
+            "row = true class, column = predicted class"
         )
     return matrix

@@ -8,6 +8,7 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from marginbayes.graph.dag import Dag
 
@@ -19,7 +20,7 @@ Edge = tuple[int, int]
 
 # Every length is in CSS pixels.
 FONT = 13.0
-LABEL = 150.0  # longer names are shortened to this width
+LABEL = 180.0  # longer names are shortened to this width
 BOX = 26.0  # height of a box
 ROW = 46.0  # from one row of boxes to the next; parents and children are two rows apart where there is room
 GAP = 16.0  # between two boxes of a row
@@ -28,8 +29,12 @@ LANE = 9.0  # kept free around an edge that passes between two boxes
 RAIL = 13.0  # a rail of class edges runs this far above its boxes
 INDENT, SPINE = 30.0, 12.0  # of a child in a list under its parent, and of the line it hangs from
 MARGIN = 14.5  # boxes are placed at whole pixels; the half makes thin lines crisp
-WIDE, TALL = 940.0, 900.0  # a picture this narrow is never wrapped, one this low never tightened
+WIDE, TALL = 940.0, 700.0  # a picture this narrow is never wrapped, one this low never tightened
 ASPECT = 1.7  # nor is one wrapped whose width is at most this many heights
+
+
+# Widths of characters in a wide sans serif, in font sizes; all others are between these.
+_WIDTHS = {"iljtfrI.,:;'|!()[]/\\ -": 0.42, "#&+<=>~^": 0.85, "mwMW@%…": 1.0}
 
 
 @dataclass(frozen=True)
@@ -118,9 +123,10 @@ def _character_width(character: str) -> float:
         return 0.0
     if unicodedata.east_asian_width(character) in "WF":
         return 1.05
-    if character in "iljtfrI.,:;'|!()[]{}/ -":
-        return 0.40
-    return 0.98 if character in "mwMW@%…" else 0.74 if character.isupper() else 0.63
+    for characters, width in _WIDTHS.items():
+        if character in characters:
+            return width
+    return 0.80 if character.isupper() else 0.64
 
 
 def shorten(name: str, limit: float = LABEL) -> str:
@@ -140,13 +146,12 @@ def _middle_cut(name: str, keep: int) -> str:
 
 def box_width(label: str, edges: int, bold: bool) -> float:
     """Room for the label and the edges that enter; an even number, so that the middle is a whole pixel."""
-    text = text_width(label) * (1.1 if bold else 1.0) + 20.0
+    text = text_width(label) * (1.15 if bold else 1.0) + 20.0
     ports = min(PORT * edges + 8.0, max(120.0, 7.0 * edges))
     return 2.0 * math.ceil(max(36.0, text, ports) / 2)
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a box stands inside its part: horizontally in pixels, vertically in rows."""
 
     left: float
@@ -200,6 +205,8 @@ class Part:
 
     def moved(self, dx: float, rows: int = 0) -> Part:
         """The same part elsewhere."""
+        if dx == 0 and rows == 0:
+            return self
         places = {i: place.moved(dx, rows) for i, place in self.places.items()}
         spans = {row + rows: (low + dx, high + dx) for row, (low, high) in self.spans.items()}
         bends = {edge: tuple((x + dx, row + rows) for x, row in bend) for edge, bend in self.bends.items()}
@@ -207,20 +214,21 @@ class Part:
 
     def joined(self, other: Part) -> Part:
         """Both parts as one, where they are."""
-        spans = dict(self.spans)
-        for row, (low, high) in other.spans.items():
+        fewer, more = sorted((self.spans, other.spans), key=len)
+        spans = dict(more)
+        for row, (low, high) in fewer.items():
             mine = spans.get(row, (low, high))
             spans[row] = (min(low, mine[0]), max(high, mine[1]))
         return Part({**self.places, **other.places}, spans, {**self.bends, **other.bends})
 
     def hung(self, node: int, spine: float) -> Part:
         """The same part, but one of its boxes hangs from a line."""
-        return replace(self, places={**self.places, node: replace(self.places[node], spine=spine)})
+        return replace(self, places={**self.places, node: self.places[node]._replace(spine=spine)})
 
     def clearance(self, other: Part) -> float:
         """How far another part must move to the right to stand beside this one."""
         both = self.spans.keys() & other.spans.keys()
-        return max((self.spans[row][1] - other.spans[row][0] + GAP for row in both), default=-other.left)
+        return max((self.spans[row][1] - other.spans[row][0] + GAP for row in both), default=0.0)
 
 
 def single(node: int, width: float, left: float = 0.0, row: int = 0) -> Part:
@@ -447,14 +455,17 @@ class Net:
 def uncrossed(net: Net) -> list[list[int]]:
     """Layers ordered by barycentre sweeps and exchanges of neighbours: the best order that was met."""
     size = sum(map(len, net.layers))
+    effort = sum(
+        len(side[v]) ** 2 for side in (net.ups, net.downs) for v in side
+    )  # of one round of exchanges
     best = layers = net.layers
     fewest = crossings(net, layers)
-    for sweep in range(max(2, min(16, 12000 // size))):
+    for sweep in range(max(2, min(16, 12_000 // size))):
         if fewest == 0:
             break
         layers = [list(layer) for layer in layers]
         _sweep(net, layers, down=sweep % 2 == 0)
-        _exchange(net, layers, rounds=max(1, min(6, 4000 // size)))
+        _exchange(net, layers, rounds=min(6, 50_000 // max(1, effort)))
         found = crossings(net, layers)
         if found < fewest:
             best, fewest = layers, found
@@ -621,7 +632,9 @@ def routes(dag: Dag, part: Part, boxes: Mapping[int, Box], railed: bool) -> list
     ends = _ports(falling, 1, part, boxes, set(dag.children[0]) if railed else set())
     lines = {e: _falling(e, starts[e], ends[e], part, boxes) for e in falling}
     lines |= {e: _hanging(e, part, boxes) for e in set(own) - set(falling)}
-    busy = {c: min(line[-1][0] for (_, child), line in lines.items() if child == c) for _, c in falling}
+    busy: dict[int, float] = {}
+    for p, c in falling:
+        busy[c] = min(lines[p, c][-1][0], busy.get(c, math.inf))
     trunk = _trunk(part, boxes, bool(own))
     return [
         Route(*e, lines[e]) if e in lines else _rail(e[1], part, boxes, trunk, busy.get(e[1])) for e in edges
@@ -649,8 +662,9 @@ def _ports(
 def _falling(edge: Edge, start: float, end: float, part: Part, boxes: Mapping[int, Box]) -> tuple[Point, ...]:
     """From the bottom of one box to the top of another, upright wherever it passes a row."""
     bends = part.bends.get(edge, ())
-    first, last = (bends[0][0], bends[-1][0]) if bends else ((start + end) / 2,) * 2
-    start = first if abs(start - first) <= PORT / 3 else start  # a line that is almost straight shall be
+    if bends and abs(start - bends[0][0]) <= PORT / 3:  # a line that is almost straight shall be straight
+        start = bends[0][0]
+    last = bends[-1][0] if bends else start
     end = last if abs(end - last) <= PORT / 3 else end
     path: list[Point] = [(start, boxes[edge[0]].bottom)]
     for x, row in bends:
@@ -680,7 +694,7 @@ def _trunk(part: Part, boxes: Mapping[int, Box], busy: bool) -> float:
 
 
 def _rail(child: int, part: Part, boxes: Mapping[int, Box], trunk: float, busy: float | None) -> Route:
-    """From the class along the rail above the child's row, then down into the child left of its other edges."""
+    """From the class along the rail above the child's row, then down into the child."""
     top, box, row = boxes[0], boxes[child], part.places[0].row
     first = min(place.row for place in part.places.values() if place.row > row)
     start = first * ROW - BOX / 2 - RAIL

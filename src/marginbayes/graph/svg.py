@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from marginbayes.graph.dag import Dag
 from marginbayes.graph.layout import FONT, MARGIN, Layout, Point, Route, lay_out, text_width
 
-__all__ = ["arrow", "check_widths", "draw_svg", "legend_values", "line_width"]
+__all__ = ["arrow", "check_widths", "draw_svg", "legend_samples", "legend_values", "line_width"]
 
-ACCENT = "#2f6fdb"  # the class and its edges; readable on white and on black
+ACCENT = "#2f6fdb"  # fill of the class; white text is readable on it
+FAINT, FAINTNESS = (
+    "#5b8def",
+    0.65,
+)  # edges of the class: visible on white and on black, weaker than all others
 THIN, THICK = 1.1, 5.5  # widths of lines in pixels
+STRENGTH = 0.82  # of the other edges
 SMALL = 11.0  # font size of the legend
-LEGEND = "information, nats"
-# A picture inside a page takes the page's text colour; a file of its own follows the reader's light or dark mode.
+LEGEND, SAMPLE = "information, nats", 24.0  # and the length of a sample line
+_FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Inside a page a picture takes the page's text colour; as a file it follows the reader's light or dark mode.
 STYLE = (
     "svg.marginbayes:root{color:#1b1f27;color-scheme:light dark}"
     "@media (prefers-color-scheme:dark){svg.marginbayes:root{color:#e8eaee}}"
@@ -38,8 +45,8 @@ def draw_svg(
     dag : Dag
         The graph.
     widths : mapping from (parent, child) to float, optional
-        Information in nats that each edge carries, drawn as the width of its line, with a legend. Edges that are
-        not named are drawn thin.
+        Information in nats that each edge carries, drawn as the width of its line, with a legend. Edges that
+        are not named are drawn thin.
     tooltips : mapping from name to str, optional
         Text shown, below its full name, when the pointer rests on a variable.
     title : str, optional
@@ -81,14 +88,12 @@ def draw_svg(
 
 
 def check_widths(dag: Dag, widths: Mapping[tuple[str, str], float] | None) -> dict[tuple[int, int], float]:
-    """Information of edges by index; refuses an edge that is not there and a number that is no information."""
+    """Information of edges by index; refuses an unknown edge and a number that is no information."""
     known, found = set(dag.edges), {}
     for edge, value in (widths or {}).items():
         if edge not in known:
-            raise ValueError(
-                f"widths names the edge {edge!r}, which is not in the graph; give (parent, child) pairs"
-            )
-        if not math.isfinite(value) or value < -1e-9:  # an information of zero may come out of sums as -1e-17
+            raise ValueError(f"widths names the edge {edge!r}, which the graph does not have")
+        if not math.isfinite(value) or value < -1e-9:  # zero may come out of sums as -1e-17
             raise ValueError(
                 f"the width of {edge!r} is {value!r}; give a finite number of nats, zero or more"
             )
@@ -129,18 +134,30 @@ def legend_values(most: float) -> list[float]:
     return [float(f"{value:.3g}") for value in (top / 4, top / 2, top)]
 
 
+def legend_samples(most: float) -> tuple[list[tuple[float, float]], float]:
+    """Where the sample line of each round value begins, with the value, and the width of the whole legend."""
+    samples, x = [], MARGIN + text_width(LEGEND, SMALL) + 6.0
+    for value in legend_values(most) if most else ():
+        samples.append((x, value))
+        x += SAMPLE + text_width(f"{value:g}", SMALL) + 17.0
+    return samples, x + MARGIN - 12.0 if samples else 0.0
+
+
 def _opening(dag: Dag, title: str | None, width: float, height: float) -> str:
     about = title or f"Bayesian network of {len(dag.names)} variables and {len(dag.edges)} edges"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="marginbayes" role="img" aria-label={_quoted(about)} '
         f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}" '
-        'style="max-width:100%;height:auto" font-family="Helvetica,Arial,\'DejaVu Sans\',sans-serif" '
+        # Shrinks with the page, but not until the text is unreadable: from there on the page scrolls.
+        f'style="max-width:max(100%,{round(0.6 * width)}px);height:auto" '
+        "font-family=\"Helvetica,Arial,'DejaVu Sans',sans-serif\" "
         f'font-size="{_n(FONT)}" fill="currentColor"><style>{STYLE}</style>'
     )
 
 
 def _heading(title: str, width: float) -> str:
-    return f'<text x="{_n(width / 2)}" y="26" font-size="15" font-weight="700" text-anchor="middle">{_escaped(title)}</text>'
+    place = f'x="{_n(width / 2)}" y="26" font-size="15" font-weight="700" text-anchor="middle"'
+    return f"<text {place}>{_escaped(title)}</text>"
 
 
 def _edges(
@@ -152,8 +169,12 @@ def _edges(
     strong = [_edge(dag, r, information, most) for r in layout.routes if r.parent != 0]
     rails = [_path(layout.rails, 1.0)] if layout.rails and class_edges else []
     return [
-        *([f'<g stroke="{ACCENT}" fill="{ACCENT}" opacity="0.5">', *rails, *weak, "</g>"] if weak else []),
-        *(['<g stroke="currentColor" opacity="0.82">', *strong, "</g>"] if strong else []),
+        *(
+            [f'<g stroke="{FAINT}" fill="{FAINT}" opacity="{FAINTNESS}">', *rails, *weak, "</g>"]
+            if weak
+            else []
+        ),
+        *([f'<g stroke="currentColor" opacity="{STRENGTH}">', *strong, "</g>"] if strong else []),
     ]
 
 
@@ -164,7 +185,8 @@ def _edge(dag: Dag, route: Route, information: Mapping[tuple[int, int], float], 
     about = f"{dag.names[route.parent]} → {dag.names[route.child]}"
     about += "" if value is None else f": {value:.3g} nats"
     head = " ".join(f"{_n(x)},{_n(y)}" for x, y in corners)
-    return f'<g><title>{_escaped(about)}</title>{_path([line], width)}<polygon points="{head}" stroke="none"/></g>'
+    tip = f'<polygon points="{head}" stroke="none"/>'
+    return f"<g><title>{_escaped(about)}</title>{_path([line], width)}{tip}</g>"
 
 
 def _path(lines: Iterable[Sequence[Point]], width: float) -> str:
@@ -185,10 +207,11 @@ def _node(dag: Dag, node: int, layout: Layout, tooltips: Mapping[str, str]) -> s
     lone = ' stroke-dasharray="3 3"' if not dag.parents[node] and not dag.children[node] else ""
     plain = f'fill="currentColor" fill-opacity="0.05" stroke="currentColor" stroke-opacity="0.5"{lone}'
     face, bold = (f'fill="{ACCENT}"', ' font-weight="700" fill="#fff"') if node == 0 else (plain, "")
+    label = f'<text x="{_n(box.x)}" y="{_n(box.y + 4.5)}" text-anchor="middle"{bold}>'
     return (
-        f'<g><title>{_escaped(about)}</title><rect x="{_n(box.left)}" y="{_n(box.top)}" width="{_n(box.width)}" '
-        f'height="{_n(box.height)}" rx="6" {face}/><text x="{_n(box.x)}" y="{_n(box.y + 4.5)}" '
-        f'text-anchor="middle"{bold}>{_escaped(layout.labels[node])}</text></g>'
+        f'<g><title>{_escaped(about)}</title><rect x="{_n(box.left)}" y="{_n(box.top)}" '
+        f'width="{_n(box.width)}" height="{_n(box.height)}" rx="6" {face}/>'
+        f"{label}{_escaped(layout.labels[node])}</text></g>"
     )
 
 
@@ -196,14 +219,13 @@ def _legend(most: float) -> tuple[str, float]:
     """The rest of a group with a sample line for each of three round values, and its width."""
     if not most:
         return "", 0.0
-    x = MARGIN + text_width(LEGEND, SMALL) + 6
+    samples, width = legend_samples(most)
     items = [f'<text x="{_n(MARGIN)}" y="10">{LEGEND}</text>']
-    for value in legend_values(most):
+    for x, value in samples:
         wide = _n(line_width(value, most))
-        items.append(f'<path d="M{_n(x)} 6h24" stroke="currentColor" stroke-width="{wide}"/>')
-        items.append(f'<text x="{_n(x + 29)}" y="10">{value:g}</text>')
-        x += 29 + text_width(f"{value:g}", SMALL) + 12
-    return f'font-size="{_n(SMALL)}" opacity="0.85">{"".join(items)}</g>', x + MARGIN - 12
+        items.append(f'<path d="M{_n(x)} 6h{_n(SAMPLE)}" stroke="currentColor" stroke-width="{wide}"/>')
+        items.append(f'<text x="{_n(x + SAMPLE + 5)}" y="10">{value:g}</text>')
+    return f'font-size="{_n(SMALL)}" opacity="0.85">{"".join(items)}</g>', width
 
 
 def _escaped(text: str) -> str:
@@ -216,10 +238,7 @@ def _quoted(text: str) -> str:
 
 def _allowed(text: str) -> str:
     """The text with every character that XML 1.0 forbids replaced."""
-    return "".join(
-        c if c in "\t\n\r" or " " <= c < "\ud800" or "\ue000" <= c < "\ufffe" or c > "\uffff" else "\ufffd"
-        for c in text
-    )
+    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def _n(value: float) -> str:

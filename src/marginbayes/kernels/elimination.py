@@ -201,7 +201,7 @@ def _log_product(x: int, step: int, work: Work) -> None:
 
 
 @njit(inline="always")
-def _sum_plain(card: int, step: int, plan: Plan, work: Work, here: int) -> None:
+def _sum_plain(card: int, step: int, work: Work, here: int) -> None:
     """Sum of products: all factors but the last are multiplied into `term`, the last on the way into the sum."""
     levels, out = np.uint64(len(work.term)), np.uint64(here)
     first, last = work.used_at[step], work.used_at[step + 1] - 1
@@ -232,7 +232,7 @@ def _sum_plain(card: int, step: int, plan: Plan, work: Work, here: int) -> None:
 
 
 @njit(inline="always")
-def _sum_logs(card: int, step: int, plan: Plan, work: Work, here: int) -> None:
+def _sum_logs(card: int, step: int, work: Work, here: int) -> None:
     """Log-sum-exp in one pass, with a running maximum for each level of the target."""
     levels = len(work.term)
     for c in range(levels):
@@ -264,9 +264,9 @@ def _sum_out(v: int, step: int, cells: int, room: int, plan: Plan, work: Work) -
     for cell in range(cells):
         _locate(cell, step, plan, work)
         if bound > SAFE_LOG:
-            _sum_plain(plan.cards[v], step, plan, work, room + cell * levels)
+            _sum_plain(plan.cards[v], step, work, room + cell * levels)
         else:
-            _sum_logs(plan.cards[v], step, plan, work, room + cell * levels)
+            _sum_logs(plan.cards[v], step, work, room + cell * levels)
     return bound
 
 

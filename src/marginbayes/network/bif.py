@@ -1,9 +1,9 @@
 """Networks as BIF, the interchange format of bnlearn, pgmpy and pyAgrum.
 
-The dialects differ: names quoted or bare (bare ones with blanks inside, too), lists with and without commas, probability
-blocks before or after the variables, rows by the parents' levels or one table, a default for the rows not listed. All
-are read. What is written is what both pgmpy and pyAgrum read: names of ASCII letters, digits and ``_.-``, which differ by
-more than case, are no keywords and not too long.
+The dialects differ: names quoted or bare (bare ones with blanks inside, too), lists with and without commas,
+probability blocks before or after the variables, rows by the parents' levels or one table, a default for the
+rows not listed. All are read. What is written is what both pgmpy and pyAgrum read: names of ASCII letters,
+digits and ``_.-``, which differ by more than case, are no keywords and not too long.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def write_bif(network: Network, path: str | os.PathLike[str] | None = None) -> s
 def read_bif(source: str | os.PathLike[str], target: str | None = None) -> Network:
     """Network of a BIF file, or of BIF text (a str of several lines).
 
-    The class is `target` if given, else the variable that was the class when marginbayes wrote the file, else the first.
+    The class is `target` if given, else the variable that was the class when marginbayes wrote the file, else
+    the first.
     """
     return read_source(source, lambda text: "\n" in text, lambda content: _network(decode(content), target))
 
@@ -115,12 +116,14 @@ class _Scanner:
         if found is None:
             line = self.text.count("\n", 0, self.at) + 1
             rest = self.text[self.at : self.at + 1000].split(None, 1)
-            raise ValueError(f"line {line}: {what} expected, not {rest[0][:30] if rest else 'the end of the file'!r}")
+            raise ValueError(
+                f"line {line}: {what} expected, not {rest[0][:30] if rest else 'the end of the file'!r}"
+            )
         self.at = found.end()
         return found
 
     def statements(self, keywords: str) -> Iterator[str]:
-        """The keyword of each statement of a block up to its closing brace; the caller takes the rest of it."""
+        """The keyword of each statement up to a block's closing brace; the caller takes the rest of it."""
         while (found := self.take(rf"({keywords}|\}})", "a statement or }")[1]) != "}":
             yield found
 
@@ -134,7 +137,9 @@ def _blocks(text: str) -> _Blocks:
     scan = _Scanner(re.sub(r'"[^"]*"|/\*.*?\*/|//[^\n]*', _without_comment, text, flags=re.DOTALL))
     blocks = _Blocks()
     while not re.compile(r"\s*\Z").match(scan.text, scan.at):
-        keyword = scan.take(r"(network|variable|probability)\b", "a network, variable or probability block")[1]
+        keyword = scan.take(r"(network|variable|probability)\b", "a network, variable or probability block")[
+            1
+        ]
         if keyword == "network":
             scan.take(_until("{}") + r"\{", "the network's name and {")
             for _ in scan.statements(r"property\b"):
@@ -162,7 +167,8 @@ def _read_variable(scan: _Scanner, blocks: _Blocks) -> None:
                 blocks.carried[name] = value.strip()
             continue
         declared = scan.take(
-            r"discrete\s*\[\s*([0-9]{1,9})\s*\]\s*\{" + _until("}") + r"\}\s*;?", "discrete [ number ] { levels };"
+            r"discrete\s*\[\s*([0-9]{1,9})\s*\]\s*\{" + _until("}") + r"\}\s*;?",
+            "discrete [ number ] { levels };",
         )
         blocks.levels[name] = _listed(declared[2], int(declared[1]), f"the levels of {name!r}")
     if name not in blocks.levels:
@@ -170,7 +176,9 @@ def _read_variable(scan: _Scanner, blocks: _Blocks) -> None:
 
 
 def _read_probability(scan: _Scanner) -> _Table:
-    header = scan.take(r"\(" + _until("|()") + r"(?:\|" + _until("()") + r")?\)\s*\{", "( variable | parents ) {")
+    header = scan.take(
+        r"\(" + _until("|()") + r"(?:\|" + _until("()") + r")?\)\s*\{", "( variable | parents ) {"
+    )
     table = _Table(header[1], header[2])
     for keyword in scan.statements(r"table\b|default\b|property\b|\("):
         if keyword == "(":
@@ -203,7 +211,9 @@ def _network(text: str, target: str | None) -> Network:
             spare -= math.prod(map(len, family))
             if spare < 0:
                 raise ValueError(f"the default entry of {name!r} asks for too large a table")
-        nodes[name] = Node(name, family[-1], parents, _probabilities(name, table, family), blocks.carried.get(name))
+        nodes[name] = Node(
+            name, family[-1], parents, _probabilities(name, table, family), blocks.carried.get(name)
+        )
     for name in blocks.levels:
         if name not in nodes:
             raise ValueError(f"{name!r} has no probability block")
@@ -211,7 +221,7 @@ def _network(text: str, target: str | None) -> Network:
 
 
 def _family(table: _Table, known: Mapping[str, object]) -> tuple[str, tuple[str, ...]]:
-    """Name of a table's variable and of its parents; without a bar the first of several names is the variable."""
+    """Names of a table's variable and parents; without a bar the first of several names is the variable."""
     first = _names(table.child, known)
     if table.parents is None:
         return first[0], tuple(first[1:])
@@ -232,7 +242,7 @@ def _probabilities(name: str, table: _Table, family: Sequence[Sequence[str]]) ->
     if "table" not in table.whole:
         return _from_rows(name, table, family)
     if table.rows or "default" in table.whole:
-        raise ValueError(f"the probabilities of {name!r} are given by a table and by rows; one of them is too much")
+        raise ValueError(f"the probabilities of {name!r} are given twice, by a table and by rows")
     values = np.array(_numbers(name, table.whole["table"], math.prod(shape)))
     # The format's own order: the variable's level changes slowest. Some writers let it change fastest.
     spelled = np.moveaxis(values.reshape(shape[-1], *shape[:-1]), 0, -1)
@@ -275,9 +285,13 @@ def _complete(
 
 def _row_index(name: str, key: str, index: Sequence[Mapping[str, int]]) -> tuple[int, ...]:
     for levels in _split(key):
-        if len(levels) == len(index) and all(level in known for level, known in zip(levels, index, strict=True)):
+        if len(levels) == len(index) and all(
+            level in known for level, known in zip(levels, index, strict=True)
+        ):
             return tuple(known[level] for level, known in zip(levels, index, strict=True))
-    raise ValueError(f"the row ({key.strip()}) of {name!r} does not name one level of each of its {len(index)} parents")
+    raise ValueError(
+        f"the row ({key.strip()}) of {name!r} does not name one level of each of its {len(index)} parents"
+    )
 
 
 def _numbers(name: str, text: str, count: int) -> list[float]:
@@ -298,7 +312,7 @@ def _listed(text: str, count: int, what: str) -> tuple[str, ...]:
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
-    """Items of a list, first as separated by commas (blanks inside), then as separated by blanks or quotes."""
+    """Items of a list, first as commas separate them (blanks inside), then as blanks and quotes do."""
     parts = [_unquoted(part) for part in re.findall(r'(?:"[^"]*"|[^",])+|(?<=,)(?=,|\Z)|\A(?=,)', text)]
     words = [_unquoted(word) for word in re.findall(r'"[^"]*"|[^\s,"]+', text)]
     return parts, words

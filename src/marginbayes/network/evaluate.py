@@ -122,7 +122,10 @@ class Evaluator:
             table = np.pad(table, [(0, 1)] * len(members) + [(0, 0)])
             strides = np.cumprod([1, *(self.cardinalities[m] + 1 for m in members[:0:-1])])[::-1]
             arranged.append(
-                (list(zip(members, map(int, strides), strict=False)), np.ascontiguousarray(table.reshape(-1, table.shape[-1])))
+                (
+                    list(zip(members, map(int, strides), strict=False)),
+                    np.ascontiguousarray(table.reshape(-1, table.shape[-1])),
+                )
             )
         return arranged
 
@@ -170,13 +173,14 @@ class Evaluator:
         while lacking:
             plan = self._larger(plan, lacking)
             joint, lacking = elimination.eliminate(rows, plan)
-        return joint
+        return np.asarray(joint)
 
     def _larger(self, plan: Plan, lacking: int) -> Plan:
         if lacking > LAST_CAPACITY:
             raise ValueError(
-                f"some row lacks so many features that depend on each other that summing them out would take {lacking:.2g} "
-                f"table cells (the limit is {LAST_CAPACITY:.2g}); learn a network with fewer parents for each feature"
+                "some row lacks so many features that depend on each other that summing them out would take "
+                f"{lacking:.2g} table cells (the limit is {LAST_CAPACITY:.2g}); "
+                "learn a network with fewer parents for each feature"
             )
         return plan._replace(capacity=min(2 * lacking, LAST_CAPACITY))
 

@@ -1,8 +1,9 @@
 """Networks as objects of pgmpy and pyAgrum, and what every foreign format shares.
 
-Other software knows less about a variable than a `Variable` holds, and some of it accepts few names. So a network leaves
-with names that are accepted, and where that loses something (the name, the type of a level, the cuts, which variable is
-the class) the rest travels along as a property called ``marginbayes`` that others ignore and `assemble` reads back.
+Other software knows less about a variable than a `Variable` holds, and some of it accepts few names. So a
+network leaves with names that are accepted, and where that loses something (the name, the type of a level,
+the cuts, which variable is the class) the rest travels along as a property called ``marginbayes`` that others
+ignore and `assemble` reads back.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def to_nodes(
     ----------
     network : Network
     clean_name, clean_level : callable
-        What the format makes of a name and of a level's text; None for a format that takes levels of any type.
+        What the format makes of a name and of a level's text; None if levels of any type are fine.
     fold : callable
         Names that fold to the same string are the same to the format.
     """
@@ -109,7 +110,7 @@ def to_nodes(
 
 
 def distinct(texts: Iterable[str], clean: Clean, fold: Clean = str) -> list[str]:
-    """Cleaned texts, no two the same: those that are clean already stay, others get a number where they collide."""
+    """Cleaned texts, no two the same: what is clean already stays, the rest is numbered where it collides."""
     texts = list(texts)
     cleaned = [clean(text) for text in texts]
     used: dict[str, int] = {}
@@ -127,7 +128,7 @@ def _texts(variable: Variable, clean: Clean) -> tuple[str, ...]:
 
 
 def _probabilities(logs: Floats) -> Floats:
-    """exp(logs), by the number of fewest digits whose logarithm is the same to the last bit if there is one."""
+    """exp(logs), as the shortest number whose logarithm is the same to the last bit, if there is one."""
     plain = np.exp(logs)
     rounded = np.array([float(f"{p:.15g}") for p in plain.ravel().tolist()]).reshape(plain.shape)
     with np.errstate(divide="ignore"):
@@ -137,7 +138,7 @@ def _probabilities(logs: Floats) -> Floats:
 
 
 def _carry(variable: Variable, is_target: bool, name: str, levels: tuple[Hashable, ...]) -> str | None:
-    """What a foreign format would lose of a variable, or None; letters, digits and %-.,:[]_~ in short words."""
+    """What a foreign format would lose of a variable, in short words of harmless characters, or None."""
     entry = variable_to_dict(variable)
     if is_target:
         entry["target"] = True
@@ -157,8 +158,8 @@ def assemble(
 ) -> Network:
     """Network of foreign nodes, in their order but for the class, which comes first.
 
-    The class is `target` if given, else the variable that carries the mark, else the first. Rows that sum to one
-    within 1e-3 are scaled to do so; others are refused.
+    The class is `target` if given, else the variable that carries the mark, else the first. Rows that sum to
+    one within 1e-3 are scaled to do so; others are refused.
     """
     if not nodes:
         raise ValueError("there are no variables")
@@ -185,8 +186,8 @@ def numbers(words: Sequence[str], what: str) -> list[float]:
 def _restore(node: Node, clean_name: Clean, clean_level: Clean) -> tuple[Variable, bool]:
     """A node's variable as it was before it left, and whether it is marked as the class."""
     if node.carried is None:
-        if len({*node.levels}) < len(node.levels):
-            raise ValueError(f"{node.name!r} has two equal levels")
+        if not node.levels or len({*node.levels}) < len(node.levels):
+            raise ValueError(f"{node.name!r} has no levels, or two that are equal")
         return Variable(node.name, node.levels, node.cuts), False
     entry = parse_document(unquote(re.sub(r"\s+", "", node.carried)).encode("utf-8", "replace"))
     is_target = isinstance(entry, dict) and entry.pop("target", False) is True
@@ -237,19 +238,16 @@ def _logs(i: int, variables: Sequence[Variable], parents: Sequence[int], probabi
     wrong = ~(np.abs(total - 1.0) <= ROW_SLACK) | ~(probabilities >= 0.0).all(axis=-1, keepdims=True)
     if wrong.any():
         at = np.unravel_index(int(np.argmax(wrong)), shape[:-1]) if parents else ()
-        given = ", ".join(
-            f"{variables[p].name}={variables[p].levels[j]!r}" for p, j in zip(parents, at, strict=True)
-        )
-        row = probabilities[tuple(at)].tolist()
+        given = [f"{variables[p].name}={variables[p].levels[j]!r}" for p, j in zip(parents, at, strict=True)]
+        row = " | ".join([name, ", ".join(given)] if given else [name])
+        values = probabilities[tuple(at)]
         raise ValueError(
-            f"P({name}{' | ' + given if given else ''}) is {row}, which sums to {math.fsum(row):g} and not to one"
-            if min(row) >= 0
-            else f"P({name}{' | ' + given if given else ''}) is {row}, which holds a negative number"
+            f"P({row}) is {values.tolist()}: not probabilities, or their sum {values.sum():g} is not one"
         )
     # Rows that are right are left alone, so that what was written here comes back as it was.
     scaled = np.where(np.abs(total - 1.0) > ROW_EXACT, probabilities / total, probabilities)
     with np.errstate(divide="ignore"):
-        return np.log(scaled)
+        return np.asarray(np.log(scaled))
 
 
 # -- pgmpy
@@ -282,7 +280,10 @@ def to_pgmpy(network: Network) -> Any:
 
 
 def from_pgmpy(model: Any, target: str | None = None) -> Network:
-    """Network of a pgmpy model with tables; the class is `target`, else the variable that was the class here, else the first."""
+    """Network of a pgmpy model with tables.
+
+    The class is `target` if given, else the variable that was the class before `to_pgmpy`, else the first.
+    """
     if not hasattr(model, "get_cpds") or not hasattr(model, "nodes"):
         raise TypeError(f"from_pgmpy takes a DiscreteBayesianNetwork of pgmpy, not a {type(model).__name__}")
     tables = {name: model.get_cpds(name) for name in model.nodes}
@@ -304,7 +305,7 @@ def from_pgmpy(model: Any, target: str | None = None) -> Network:
 def _positions(listed: Sequence[Any], own: Sequence[Any], parent: object, child: object) -> list[int]:
     if len(listed) != len(own) or {*listed} != {*own}:
         raise ValueError(
-            f"the pgmpy table of {child!r} has other levels for its parent {parent!r} than that one's own table"
+            f"the pgmpy table of {child!r} has other levels for its parent {parent!r} than {parent!r} itself"
         )
     return [list(listed).index(level) for level in own]
 
@@ -333,7 +334,10 @@ def to_pyagrum(network: Network) -> Any:
 
 
 def from_pyagrum(bn: Any, target: str | None = None) -> Network:
-    """Network of a pyAgrum BayesNet; the class is `target`, else the variable that was the class here, else the first."""
+    """Network of a pyAgrum BayesNet.
+
+    The class is `target` if given, else the variable that was the class before `to_pyagrum`, else the first.
+    """
     if not hasattr(bn, "cpt") or not hasattr(bn, "variable"):
         raise TypeError(f"from_pyagrum takes a pyagrum.BayesNet, not a {type(bn).__name__}")
     gum = _library("pyagrum", "pyagrum")
@@ -363,7 +367,7 @@ def _pyagrum_levels(variable: Any, gum: Any) -> tuple[tuple[Hashable, ...], tupl
 
 
 def _reversed_parents(table: Floats) -> Floats:
-    """A table with the axes of the parents in reverse; in pyAgrum the first axis runs fastest, here the last."""
+    """A table with the parents' axes in reverse: in pyAgrum the first axis runs fastest, here the last."""
     last = table.ndim - 1
     return table.transpose([*reversed(range(last)), last])
 

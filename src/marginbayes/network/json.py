@@ -1,7 +1,7 @@
 """Networks as JSON: readable, bit-exact, and safe to load from anywhere.
 
-Every number is written with the fewest digits that read back to the same bits; log 0 is the string ``"-inf"``, since JSON
-has no infinity. Whatever is wrong with a file that is read, one `ValueError` says so, with the file's name.
+Every number is written with the fewest digits that read back to the same bits; log 0 is ``"-inf"``, a string,
+since JSON has no infinity. Whatever is wrong with a file that is read: one `ValueError` says so and names it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import secrets
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -106,7 +107,7 @@ def _parents(entry: Any, name: str, index: Mapping[str, int]) -> tuple[int, ...]
     _check_keys(entry, f"the table of {name!r}", ("variable", "parents", "log_probabilities"))
     if entry["variable"] != name:
         raise ValueError(
-            f"the tables are not in the order of the variables: {_shown(entry['variable'])} where {name!r} is due"
+            f"the tables are not in the variables' order: {name!r} is due, not {_shown(entry['variable'])}"
         )
     parents = _list(entry["parents"], f"the parents of {name!r}")
     for parent in parents:
@@ -127,12 +128,12 @@ def _table(rows: Any, name: str, shape: tuple[int, ...]) -> Floats:
     count = math.prod(shape[:-1])
     if len(_list(rows, f"the table of {name!r}")) != count:
         raise ValueError(
-            f"the table of {name!r} has {len(rows)} rows, but its parents have {_shown(count)} combinations of levels"
+            f"the table of {name!r} has {len(rows)} rows where its parents' levels make {_shown(count)}"
         )
     for row in rows:
         if len(_list(row, f"a row of the table of {name!r}")) != shape[-1]:
             raise ValueError(
-                f"the table of {name!r} has a row of {len(row)} numbers, but the variable has {shape[-1]} levels"
+                f"the table of {name!r} has a row of {len(row)} numbers where {shape[-1]} are due"
             )
     values = [-math.inf if v == "-inf" else _number(v, f"the table of {name!r}") for row in rows for v in row]
     return np.array(values, np.float64).reshape(shape)
@@ -156,7 +157,7 @@ def schema_from_dict(document: Any) -> Schema:
 
 
 def variable_to_dict(variable: Variable) -> dict[str, Any]:
-    """A variable as a dict that JSON can hold; levels of other types than str, int, float, bool and None are refused."""
+    """A variable as a dict that JSON can hold; levels other than str, int, float, bool, None are refused."""
     entry: dict[str, Any] = {
         "name": variable.name,
         "levels": [_plain(v, variable.name) for v in variable.levels],
@@ -178,7 +179,7 @@ def variable_from_dict(entry: Any) -> Variable:
     for level in levels:
         if not _is_plain(level):
             raise ValueError(
-                f"{name!r} has the level {_shown(level)}; levels are strings, finite numbers, true, false or null"
+                f"{name!r} has the level {_shown(level)}; it takes strings, finite numbers, booleans or null"
             )
     if len(set(levels)) < len(levels):
         raise ValueError(f"{name!r} has two equal levels (1, 1.0 and true are equal)")
@@ -189,12 +190,12 @@ def _cuts(cuts: Any, name: str, levels: list[Any]) -> tuple[float, ...] | None:
     if cuts is None:
         return None
     numbers = tuple(_number(cut, f"the cuts of {name!r}") for cut in _list(cuts, f"the cuts of {name!r}"))
-    if any(a >= b for a, b in zip(numbers, numbers[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(numbers)):
         raise ValueError(f"the cuts of {name!r} do not increase")
     intervals = len(levels) - (levels[-1:] == [None])
     if intervals != len(numbers) + 1:
         raise ValueError(
-            f"{name!r} has {len(numbers)} cuts, which make {len(numbers) + 1} intervals, but {intervals} levels"
+            f"{name!r} has {intervals} levels, but its {len(numbers)} cuts make {len(numbers) + 1}"
         )
     return numbers
 
@@ -229,7 +230,7 @@ def read_document(source: str | os.PathLike[str], build: Callable[[Any], T]) -> 
 def read_source(
     source: str | os.PathLike[str], is_text: Callable[[str], bool], build: Callable[[bytes], T]
 ) -> T:
-    """What `build` makes of a file's bytes, or of the source itself if it is text; a ValueError names the file."""
+    """What `build` makes of a file's bytes, or of a source that is text itself; a ValueError names it."""
     given = isinstance(source, str) and is_text(source)
     content = str(source).encode("utf-8", "surrogatepass") if given else Path(source).read_bytes()
     try:
@@ -248,7 +249,7 @@ def decode(content: bytes) -> str:
 
 
 def parse_document(content: bytes) -> Any:
-    """Value of strict JSON: no NaN or Infinity, no name twice in an object; anything amiss is a ValueError."""
+    """Value of strict JSON: no NaN, no Infinity, no name twice in an object; else a ValueError."""
     text = decode(content)
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_distinct)
@@ -267,7 +268,7 @@ def check_header(document: Any, format: str, newest: int) -> int:
         raise ValueError(f"the version is {_shown(version)}, not a positive whole number")
     if version > newest:
         raise ValueError(
-            f"the file has version {_shown(version)}, this marginbayes reads up to {newest}; upgrade marginbayes"
+            f"it has version {_shown(version)}, this marginbayes reads up to {newest}; upgrade marginbayes"
         )
     return version
 
@@ -314,7 +315,7 @@ def _formatted(value: Any, indent: str) -> str:
 
 
 def _holds_rows(value: Any) -> bool:
-    """Whether a list or dict holds lists of lists, or a list holds lists or dicts: then it takes several lines."""
+    """Whether a list holds lists or dicts, or a dict holds dicts or such lists: it takes several lines."""
     if isinstance(value, list):
         return any(isinstance(v, (dict, list)) for v in value)
     return any(isinstance(v, dict) or (isinstance(v, list) and _holds_rows(v)) for v in value.values())

@@ -60,7 +60,9 @@ class Network:
         if table.shape != shape:
             raise ValueError(f"the table of {name!r} has the shape {table.shape}, but its family needs {shape}")
         if np.isnan(table).any() or not (logsumexp(table, axis=-1) <= ROW_TOLERANCE).all():
-            raise ValueError(f"the table of {name!r} has a row whose probabilities sum to more than one or are undefined")
+            raise ValueError(
+                f"the table of {name!r} has a row whose probabilities sum to more than one or are undefined"
+            )
 
     def __eq__(self, other: object) -> bool:
         """Same variables, same graph, and tables that agree to the last bit."""
@@ -71,7 +73,8 @@ class Network:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Network({len(self.dag.names)} variables, {len(self.dag.edges)} edges, {self.n_parameters} free parameters)"
+        variables, edges = len(self.dag.names), len(self.dag.edges)
+        return f"Network({variables} variables, {edges} edges, {self.n_parameters} free parameters)"
 
     def _repr_html_(self) -> str:
         from marginbayes.graph.svg import draw_svg
@@ -138,7 +141,9 @@ class Network:
         """
         from marginbayes.network.query import query
 
-        return query(self, [variables] if isinstance(variables, str) else list(variables), given or {}, likelihood or {})
+        return query(
+            self, [variables] if isinstance(variables, str) else list(variables), given or {}, likelihood or {}
+        )
 
     def most_probable(self, given: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], float]:
         """The most probable explanation: the best level of every variable given the evidence, and its log joint."""
@@ -177,6 +182,58 @@ class Network:
         from marginbayes.network.json import read_json
 
         return read_json(path)
+
+    def to_bif(self, path: str | PathLike[str] | None = None) -> str:
+        """BIF text of the network, which pgmpy and pyAgrum read; also written to `path` if one is given."""
+        from marginbayes.network.bif import write_bif
+
+        return write_bif(self, path)
+
+    @classmethod
+    def from_bif(cls, path: str | PathLike[str], target: str | None = None) -> Network:
+        """Network from a BIF file (or text); the class is `target`, or as the file says, or the first."""
+        from marginbayes.network.bif import read_bif
+
+        return read_bif(path, target)
+
+    def to_xmlbif(self, path: str | PathLike[str] | None = None) -> str:
+        """XMLBIF text of the network, which pgmpy and pyAgrum read; also written to `path` if given."""
+        from marginbayes.network.xmlbif import write_xmlbif
+
+        return write_xmlbif(self, path)
+
+    @classmethod
+    def from_xmlbif(cls, path: str | PathLike[str], target: str | None = None) -> Network:
+        """Network from an XMLBIF file (or text); the class is `target`, or as the file says, or the first."""
+        from marginbayes.network.xmlbif import read_xmlbif
+
+        return read_xmlbif(path, target)
+
+    def to_pgmpy(self) -> Any:
+        """pgmpy's DiscreteBayesianNetwork with the same variables, levels and tables."""
+        from marginbayes.network.interop import to_pgmpy
+
+        return to_pgmpy(self)
+
+    @classmethod
+    def from_pgmpy(cls, model: Any, target: str | None = None) -> Network:
+        """Network from a pgmpy model with tables; the class is `target`, or as marked, or the first."""
+        from marginbayes.network.interop import from_pgmpy
+
+        return from_pgmpy(model, target)
+
+    def to_pyagrum(self) -> Any:
+        """pyAgrum's BayesNet with the same variables and tables; a level is its text."""
+        from marginbayes.network.interop import to_pyagrum
+
+        return to_pyagrum(self)
+
+    @classmethod
+    def from_pyagrum(cls, bn: Any, target: str | None = None) -> Network:
+        """Network from a pyAgrum BayesNet; the class is `target`, or as marked, or the first."""
+        from marginbayes.network.interop import from_pyagrum
+
+        return from_pyagrum(bn, target)
 
 
 def _frozen(table: Any) -> Floats:

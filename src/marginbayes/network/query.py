@@ -126,7 +126,9 @@ def _multiply(factors: list[Factor], network: Network) -> Factor:
     scope = sorted({v for f in factors for v in f[0]})
     shape = [network.schema.cardinalities[v] for v in scope]
     if float(np.prod(shape, dtype=float)) > MOST_CELLS:
-        raise ValueError(f"the question needs a table of {np.prod(shape, dtype=float):.2g} cells; ask for fewer variables")
+        raise ValueError(
+            f"the question needs a table of {np.prod(shape, dtype=float):.2g} cells; ask for fewer variables"
+        )
     total = np.zeros(shape)
     for f in factors:
         total += _aligned(f, scope, network, broadcast=True)
@@ -162,13 +164,11 @@ def _level(network: Network, name: str, value: Any) -> int:
 
 
 def _soft_evidence(network: Network, likelihood: Mapping[str, Sequence[float]]) -> list[Factor]:
-    factors = []
+    factors: list[Factor] = []
     for name, values in likelihood.items():
-        weights = np.asarray(values, float)
-        if weights.shape != (network.schema[name].cardinality,) or not (weights >= 0).all() or not weights.any():
-            raise ValueError(
-                f"the likelihood of {name!r} needs {network.schema[name].cardinality} non-negative numbers, not all zero"
-            )
+        weights, levels = np.asarray(values, float), network.schema[name].cardinality
+        if weights.shape != (levels,) or not (weights >= 0).all() or not weights.any():
+            raise ValueError(f"the likelihood of {name!r} needs {levels} non-negative numbers, not all zero")
         with np.errstate(divide="ignore"):
             factors.append(((network.dag.index(name),), np.log(weights)))
     return factors

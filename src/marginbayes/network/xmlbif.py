@@ -42,11 +42,16 @@ def write_xmlbif(network: Network, path: str | os.PathLike[str] | None = None) -
 def read_xmlbif(source: str | os.PathLike[str], target: str | None = None) -> Network:
     """Network of an XMLBIF file, or of XML text (a str that starts with an angle bracket).
 
-    The class is `target` if given, else the variable that was the class when marginbayes wrote the file, else the first.
+    The class is `target` if given, else the variable that was the class when marginbayes wrote the file, else
+    the first.
     """
-    return read_source(
-        source, lambda text: text.lstrip("\ufeff \t\r\n").startswith("<"), lambda xml: _network(xml, target)
-    )
+    # Text in memory has lost the encoding that its first line may speak of.
+    encoding = "utf-8" if isinstance(source, str) and _is_xml(source) else None
+    return read_source(source, _is_xml, lambda xml: _network(xml, encoding, target))
+
+
+def _is_xml(text: str) -> bool:
+    return text.lstrip().startswith("<")
 
 
 # -- out
@@ -86,8 +91,8 @@ def _definition_lines(node: Node) -> list[str]:
 # -- in
 
 
-def _network(xml: bytes, target: str | None) -> Network:
-    root = _parse(xml)
+def _network(xml: bytes, encoding: str | None, target: str | None) -> Network:
+    root = _parse(xml.lstrip(), encoding)
     network = root if root.tag == "NETWORK" else root.find("NETWORK")
     if network is None:
         raise ValueError(f"not XMLBIF: no NETWORK inside the outermost element {root.tag!r}")
@@ -120,7 +125,9 @@ def _node(name: str, variable: Element, definition: Element, levels: dict[str, t
         raise ValueError(f"{name!r} has {len(parents)} parents; the most is {MOST_PARENTS}")
     values = numbers(_text(definition, "TABLE").split(), f"the TABLE of {name!r}")
     if len(values) != math.prod(shape) or not values:
-        raise ValueError(f"the TABLE of {name!r} has {len(values)} numbers, but its family needs {math.prod(shape)}")
+        raise ValueError(
+            f"the TABLE of {name!r} has {len(values)} numbers, but its family needs {math.prod(shape)}"
+        )
     return Node(name, levels[name], parents, np.array(values).reshape(shape), _carried(variable))
 
 
@@ -140,7 +147,7 @@ def _text(element: Element, tag: str) -> str:
 
 
 def _parse(xml: bytes, encoding: str | None) -> Element:
-    """Tree of an XML text that may declare elements (as Weka's do) but no entities: nothing expands or is fetched."""
+    """Tree of XML that may declare elements (Weka's does) but no entities: nothing expands or is loaded."""
     parser, builder = expat.ParserCreate(encoding), TreeBuilder()
     depth = 0
 
@@ -168,5 +175,5 @@ def _parse(xml: bytes, encoding: str | None) -> Element:
 
 def _refuse_entity(*_: Any) -> NoReturn:
     raise ValueError(
-        "the XML declares or uses entities of its own, which is refused because they can expand without end"
+        "the XML declares or uses entities of its own, which is refused: they can expand without end"
     )

@@ -28,10 +28,10 @@ class MaximumLikelihood(ParameterLearner):
     smoothing : float, default=1.0
         The amount; what it means depends on `kind`.
     kind : {"laplace", "ess", "dirichlet", "floor"}, default="laplace"
-        ``"laplace"`` adds the amount to every cell. ``"ess"`` spreads an equivalent sample size over all cells of a table
-        (BDeu). ``"dirichlet"`` adds that many observations to every row, distributed like the child itself (Friedman,
-        Geiger & Goldszmidt 1997, who use 5). ``"floor"`` replaces zero probabilities by the amount (1e-5 in Pernkopf &
-        Bilmes 2010) and scales the row back to one.
+        ``"laplace"`` adds the amount to every cell. ``"ess"`` spreads an equivalent sample size over all cells of a
+        table (BDeu). ``"dirichlet"`` adds that many observations to every row, distributed like the child itself
+        (Friedman, Geiger & Goldszmidt 1997, who use 5). ``"floor"`` replaces zero probabilities by the amount (1e-5 in
+        Pernkopf & Bilmes 2010) and scales the row back to one.
     missing : {"available", "em"}, default="available"
         ``"available"`` counts for each family the rows in which all of it is observed. ``"em"`` maximises the smoothed
         likelihood of what is observed by expectation maximisation, started there.
@@ -72,11 +72,15 @@ class MaximumLikelihood(ParameterLearner):
         if self.kind not in KINDS:
             raise ValueError(f"kind={self.kind!r} is not a smoothing; choose one of {', '.join(map(repr, KINDS))}")
         if self.missing not in ("available", "em"):
-            raise ValueError(f"missing={self.missing!r} is not a treatment of missing cells; choose 'available' or 'em'")
+            raise ValueError(
+                f"missing={self.missing!r} is not a treatment of missing cells; choose 'available' or 'em'"
+            )
         if not (self.smoothing >= 0 and np.isfinite(self.smoothing)):
             raise ValueError(f"smoothing={self.smoothing!r} must be a number that is not negative")
         if self.missing == "em" and self.kind in ("dirichlet", "floor"):
-            raise ValueError(f"missing='em' needs a prior that stays the same in every step; kind={self.kind!r} is none")
+            raise ValueError(
+                f"missing='em' needs a prior that stays the same in every step; kind={self.kind!r} is none"
+            )
 
     # -- expectation maximisation
 

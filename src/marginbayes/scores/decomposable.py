@@ -21,7 +21,7 @@ def log_likelihood(counts: Counts) -> float:
 
 def bic(counts: Counts) -> float:
     """Log-likelihood less half a log n for each free parameter (the negative of the MDL score)."""
-    return log_likelihood(counts) - 0.5 * np.log(max(counts.sum(), 1.0)) * _free(counts)
+    return log_likelihood(counts) - 0.5 * float(np.log(max(counts.sum(), 1.0))) * _free(counts)
 
 
 def aic(counts: Counts) -> float:
@@ -39,7 +39,7 @@ def bdeu(counts: Counts, equivalent_sample_size: float = 1.0) -> float:
 
 
 def _free(counts: Counts) -> int:
-    return counts.size // counts.shape[-1] * (counts.shape[-1] - 1)
+    return int(counts.size // counts.shape[-1] * (counts.shape[-1] - 1))
 
 
 def _xlogx_rows(counts: Counts) -> float:

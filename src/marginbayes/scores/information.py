@@ -79,7 +79,7 @@ def _table_information(table: Counts, xlogx: Callable[[Any], Any] | None = None)
 def _finish(total: Floats, weight: Floats) -> Floats:
     information = np.maximum(total, 0.0) / np.maximum(weight, 1e-300)
     np.fill_diagonal(information, 0.0)
-    return information
+    return np.asarray(information)
 
 
 def _xlogx(counts: Any) -> Any:

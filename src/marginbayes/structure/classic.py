@@ -59,8 +59,8 @@ class Fixed(StructureLearner):
     Parameters
     ----------
     dag : Dag
-        Over the class and the features, by name, in any order. Naive Bayes over fewer features (selective naive Bayes) is
-        a graph in which the others have no edge: they are ignored.
+        Over the class and the features, by name, in any order. Naive Bayes over fewer features (selective naive Bayes)
+        is a graph in which the others have no edge: they are ignored.
     """
 
     def __init__(self, dag: Dag) -> None:

@@ -1,0 +1,91 @@
+"""AODE classifiers as JSON: parameters, schema and counts."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.schema import Schema
+from marginbayes.estimators.streaming import Counts, Stream
+from marginbayes.network.json import (
+    check_header,
+    format_document,
+    read_document,
+    schema_from_dict,
+    schema_to_dict,
+    write_text,
+)
+
+if TYPE_CHECKING:
+    from marginbayes.estimators.aode import AODEClassifier
+
+__all__ = ["read_aode", "write_aode"]
+
+FORMAT, VERSION = "marginbayes.aode", 1
+
+
+def write_aode(classifier: AODEClassifier, path: str | PathLike[str]) -> None:
+    """Write a fitted classifier, whole or not at all."""
+    stream: Stream = classifier._fitted()._stream
+    assert stream.counts.pairs is not None
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "frequency_limit": float(classifier.frequency_limit),
+        "smoothing": float(classifier.smoothing),
+        **schema_to_dict(stream.schema),
+        "classes": _plain(stream.counts.classes),
+        "single": _plain(stream.counts.single),
+        "pairs": _plain(stream.counts.pairs),
+    }
+    write_text(path, format_document(document))
+
+
+def read_aode(path: str | PathLike[str]) -> AODEClassifier:
+    """The fitted classifier of such a file; anything amiss is one ValueError that names the file."""
+    return read_document(path, _from_dict)
+
+
+def _from_dict(document: Any) -> AODEClassifier:
+    from marginbayes.estimators.aode import AODEClassifier
+
+    check_header(document, FORMAT, VERSION)
+    lacking = {"frequency_limit", "smoothing", "variables", "classes", "single", "pairs"} - set(document)
+    if lacking:
+        raise ValueError(f'the classifier has no "{min(lacking)}"')
+    schema = schema_from_dict({"variables": document["variables"]})
+    classifier = AODEClassifier(
+        float(_numbers(document["frequency_limit"], "frequency_limit", ())),
+        smoothing=float(_numbers(document["smoothing"], "smoothing", ())),
+    )
+    classifier.n_features_in_ = len(schema.features)
+    classifier.feature_names_in_ = np.array(schema.names[1:], dtype=object)
+    return classifier._store(Stream(np.array(schema.target.levels), schema, _counts(document, schema)))
+
+
+def _counts(document: dict[str, Any], schema: Schema) -> Counts:
+    classes, levels = schema.cardinalities[0], sum(schema.cardinalities[1:])
+    return Counts(
+        _numbers(document["classes"], "classes", (classes,)),
+        _numbers(document["single"], "single", (classes, levels)),
+        _numbers(document["pairs"], "pairs", (classes, levels, levels)),
+    )
+
+
+def _numbers(value: Any, what: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    try:
+        array = np.array(value, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f'"{what}" does not hold numbers') from None
+    if array.shape != shape or not (array >= 0).all() or not np.isfinite(array).all():
+        raise ValueError(f'"{what}" does not hold numbers of the shape {shape} that are not negative')
+    return array
+
+
+def _plain(counts: NDArray[np.float64]) -> Any:
+    """Nested lists, whole numbers without a point."""
+    whole = bool((counts == np.floor(counts)).all() and counts.max(initial=0.0) < 2**53)
+    return (counts.astype(np.int64) if whole else counts).tolist()

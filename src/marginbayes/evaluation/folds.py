@@ -1,0 +1,103 @@
+"""Which rows train and which rows test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Task", "holdout", "small_classes", "stratified_tasks"]
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One training set and one test set.
+
+    Parameters
+    ----------
+    repeat, fold : int
+        Which repetition and fold this is, from zero.
+    X_train, y_train, X_test, y_test : tables and labels
+    rows : array of int
+        Numbers of the test rows in the table they come from.
+    """
+
+    repeat: int
+    fold: int
+    X_train: Any = field(repr=False)
+    y_train: NDArray[Any] = field(repr=False)
+    X_test: Any = field(repr=False)
+    y_test: NDArray[Any] = field(repr=False)
+    rows: Rows = field(repr=False)
+
+
+def holdout(X_train: Any, y_train: Any, X_test: Any, y_test: Any) -> Task:
+    """The one task of training on one table and testing on another."""
+    truth = np.asarray(y_test)
+    return Task(0, 0, X_train, np.asarray(y_train), X_test, truth, np.arange(len(truth)))
+
+
+def stratified_tasks(
+    X: Any, y: Any, n_folds: int = 5, n_repeats: int = 1, random_state: int | None = 0
+) -> Iterator[Task]:
+    """Tasks of a stratified cross-validation, one for each fold of each repetition.
+
+    Every row is tested once in each repetition, with one exception: the row of a class that has no other
+    row is always in the training set and never tested, since no classifier can know a class it never saw.
+
+    Parameters
+    ----------
+    X : data frame or array of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    n_folds : int
+        Of each class, the folds get the same number of rows or one more.
+    n_repeats : int
+        How often to deal the rows anew.
+    random_state : int or None
+        Seed; None draws one.
+    """
+    labels = np.asarray(y)
+    codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)[1:]
+    _check(n_folds, n_repeats, int(sizes[sizes > 1].sum()))
+    rng = np.random.default_rng(random_state)
+    for repeat in range(n_repeats):
+        dealt = _deal(codes, sizes, n_folds, rng)
+        for fold in range(n_folds):
+            test, train = np.flatnonzero(dealt == fold), np.flatnonzero(dealt != fold)
+            yield Task(repeat, fold, _take(X, train), labels[train], _take(X, test), labels[test], test)
+
+
+def small_classes(y: Any, n_folds: int) -> dict[Any, int]:
+    """Number of rows of each class that has fewer rows than there are folds."""
+    labels, sizes = np.unique(np.asarray(y), return_counts=True)
+    return {label: n for label, n in zip(labels.tolist(), sizes.tolist(), strict=True) if n < n_folds}
+
+
+def _deal(codes: Rows, sizes: Rows, n_folds: int, rng: np.random.Generator) -> Rows:
+    """Fold of each row, -1 if it is never tested: shuffled, sorted by class, dealt like cards."""
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    order = order[sizes[codes[order]] > 1]
+    dealt = np.full(len(codes), -1, np.intp)
+    dealt[order] = np.arange(len(order)) % n_folds
+    return dealt
+
+
+def _take(X: Any, rows: Rows) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def _check(n_folds: int, n_repeats: int, n_rows: int) -> None:
+    if n_folds < 2:
+        raise ValueError(f"cross-validation needs at least 2 folds, not {n_folds}")
+    if n_repeats < 1:
+        raise ValueError(f"cross-validation needs at least 1 repetition, not {n_repeats}")
+    if n_rows < n_folds:
+        raise ValueError(
+            f"{n_folds} folds need at least {n_folds} rows of classes with two or more, there are {n_rows}"
+        )

@@ -1,0 +1,96 @@
+"""Training and testing, one task after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from marginbayes.evaluation.folds import Task
+
+__all__ = ["Outcome", "run"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What one classifier said about the test rows of one task.
+
+    Parameters
+    ----------
+    name : str
+        Of the classifier.
+    repeat, fold : int
+        Of the task.
+    rows : array of int
+        Numbers of the test rows.
+    truth : array of int
+        True class of each, as a position among the classes.
+    log_proba : array of shape (n_rows, n_classes)
+        log P(class | row); -inf for a class that the training rows lack.
+    n_train : int
+        Number of training rows.
+    fit_seconds, predict_seconds : float
+        Wall-clock time.
+    """
+
+    name: str
+    repeat: int
+    fold: int
+    rows: NDArray[np.intp] = field(repr=False)
+    truth: NDArray[np.intp] = field(repr=False)
+    log_proba: Floats = field(repr=False)
+    n_train: int
+    fit_seconds: float
+    predict_seconds: float
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether the most probable class is the true one, for each row."""
+        return np.asarray(self.log_proba.argmax(axis=1) == self.truth)
+
+
+def run(estimators: Mapping[str, Any], tasks: Iterable[Task], classes: Any) -> Iterator[Outcome]:
+    """Outcome of each classifier on each task, one at a time, so that whoever stops early keeps what is done.
+
+    All classifiers finish a task before the next begins: what is done so far is always a fair comparison.
+
+    Parameters
+    ----------
+    estimators : mapping from name to classifier
+        Cloned before every fit.
+    tasks : iterable of Task
+    classes : array-like
+        All class labels, sorted, those that only occur among the test rows included.
+    """
+    labels = np.asarray(classes)
+    for task in tasks:
+        for name, estimator in estimators.items():
+            yield _outcome(name, clone(estimator), task, labels)
+
+
+def _outcome(name: str, estimator: Any, task: Task, classes: NDArray[Any]) -> Outcome:
+    start = time.perf_counter()
+    estimator.fit(task.X_train, task.y_train)
+    fitted = time.perf_counter()
+    log_proba = np.full((len(task.y_test), len(classes)), -np.inf)
+    log_proba[:, np.searchsorted(classes, estimator.classes_)] = estimator.predict_log_proba(task.X_test)
+    done = time.perf_counter()
+    truth = np.searchsorted(classes, task.y_test)
+    return Outcome(
+        name,
+        task.repeat,
+        task.fold,
+        task.rows,
+        truth,
+        log_proba,
+        len(task.y_train),
+        fitted - start,
+        done - fitted,
+    )

@@ -1,0 +1,261 @@
+"""Evidence: what each feature of one row adds to the odds of its class, as a bar chart."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from marginbayes.estimators.explain import Explanation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["EvidenceDisplay", "statement"]
+
+# Blue and orange, which the colour-blind tell apart; grey for what no feature says.
+FOR, AGAINST, GIVEN, TOTAL = "#2f6fdb", "#d9730d", "#9aa0aa", "#3a3f4a"
+LONGEST = 44
+# The label of a level that is an interval between two cuts.
+_INTERVAL = re.compile(r"\((-inf|[-+.0-9e]+), (inf|[-+.0-9e]+)[\])]")
+
+
+@dataclass(eq=False)
+class EvidenceDisplay:
+    """Weights of evidence of one row: bars to the right speak for one class, bars to the left for the other.
+
+    Make one with `from_explanation` or `from_estimator`; `plot` draws it.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The features shown, the one that speaks loudest for `target` first.
+    values : tuple
+        The level observed of each.
+    weights : tuple of float
+        The weight of evidence of each, in nats.
+    other : float
+        Sum of the weights of the features that are not shown.
+    n_other : int
+        How many those are.
+    n_missing : int
+        How many features of the row are missing; they weigh nothing.
+    prior, log_odds : float
+        Log-odds before and after all features are seen; the prior, all weights and `other` sum to `log_odds`.
+    target, against : class labels
+        Positive weights speak for `target`, negative ones for `against`.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+    weights: tuple[float, ...]
+    other: float
+    n_other: int
+    n_missing: int
+    prior: float
+    log_odds: float
+    target: Any
+    against: Any
+
+    @classmethod
+    def from_explanation(
+        cls, explanation: Explanation, row: int = 0, max_features: int = 15
+    ) -> EvidenceDisplay:
+        """The display of one row of an explanation, not yet drawn.
+
+        Parameters
+        ----------
+        explanation : Explanation
+            What `BayesNetClassifier.explain` returned.
+        row : int
+            Position of the row in it.
+        max_features : int
+            The heaviest so many are shown, the others summed.
+        """
+        if not -len(explanation) <= row < len(explanation):
+            raise IndexError(f"row={row} is not there: the explanation has {len(explanation)} rows")
+        if max_features < 1:
+            raise ValueError(f"max_features={max_features} should be at least 1")
+        ranked = explanation.row(row)
+        present = [entry for entry in ranked if entry[1] is not None]
+        missing = [entry for entry in ranked if entry[1] is None and entry[2] == 0]
+        present += [
+            entry for entry in ranked if entry[1] is None and entry[2] != 0
+        ]  # missing="level": a level too
+        shown = sorted(present[:max_features], key=lambda entry: -_sortable(entry[2]))
+        return cls(
+            names=tuple(name for name, _, _ in shown),
+            values=tuple(value for _, value, _ in shown),
+            weights=tuple(weight for _, _, weight in shown),
+            other=float(sum(weight for _, _, weight in present[max_features:])),
+            n_other=len(present[max_features:]),
+            n_missing=len(missing),
+            prior=float(explanation.prior[row]),
+            log_odds=float(explanation.log_odds[row]),
+            target=_plain(explanation.target[row]),
+            against=_plain(explanation.against[row]),
+        )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        row: int = 0,
+        *,
+        target: Any = None,
+        against: Any = None,
+        max_features: int = 15,
+        ax: Axes | None = None,
+    ) -> EvidenceDisplay:
+        """The display, drawn, of one row of a table; see `BayesNetClassifier.explain` for the classes."""
+        explanation = estimator.explain(X, target=target, against=against)
+        return cls.from_explanation(explanation, row, max_features).plot(ax=ax)
+
+    @property
+    def probability(self) -> float:
+        """P(target | row, and it is `target` or `against`); with two classes simply P(target | row)."""
+        return _logistic(self.log_odds)
+
+    @property
+    def prior_probability(self) -> float:
+        """The same before any feature is seen."""
+        return _logistic(self.prior)
+
+    def bars(self) -> list[tuple[str, float, str]]:
+        """(label, weight, colour) of each bar from top to bottom: prior, features, all others, total."""
+        features = [
+            (statement(name, value), weight, FOR if weight >= 0 else AGAINST)
+            for name, value, weight in zip(self.names, self.values, self.weights, strict=True)
+        ]
+        rest = [(f"{self.n_other} other features", self.other, GIVEN)] if self.n_other else []
+        return [("prior", self.prior, GIVEN), *features, *rest, ("log-odds", self.log_odds, TOTAL)]
+
+    def plot(self, ax: Axes | None = None) -> EvidenceDisplay:
+        """This display, after drawing it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure of a suitable height.
+        """
+        import matplotlib.pyplot as plt
+
+        bars = self.bars()
+        if ax is None:
+            _, ax = plt.subplots(figsize=(7.5, 1.5 + 0.3 * len(bars)), layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        reach = _reach([weight for _, weight, _ in bars])
+        lengths = np.array([_length(weight, reach) for _, weight, _ in bars])
+        places = np.arange(len(bars), dtype=float)
+        places[1:] += 0.4  # the prior and the total stand a little apart
+        places[-1] += 0.4
+        self.bars_ = ax.barh(places, lengths, height=0.72, color=[color for _, _, color in bars], zorder=2)
+        # A dollar sign in a name is not mathematics.
+        ax.set_yticks(places, [label for label, _, _ in bars], parse_math=False)
+        for place, length, (_, weight, _) in zip(places, lengths, bars, strict=True):
+            _write_weight(ax, place, length, weight)
+        self._label(ax, reach, float(places[-1]))
+        return self
+
+    def _label(self, ax: Axes, reach: float, bottom: float) -> None:
+        ax.set_ylim(bottom + 0.7, -0.7)
+        lengths = [_length(weight, reach) for _, weight, _ in self.bars()]
+        # Room for the number beside the longest bar on each side.
+        ax.set_xlim(1.12 * min(lengths) - 0.22 * reach, 1.12 * max(lengths) + 0.22 * reach)
+        ax.axvline(0, color=TOTAL, linewidth=0.9, zorder=3)
+        ax.set_title(
+            f"P({self.target}) against {self.against}:  "
+            f"{_percent(self.prior_probability)} before,  {_percent(self.probability)} after",
+            fontsize="medium",
+            pad=20,
+            parse_math=False,
+        )
+        for x, side, text, color in (
+            (0.0, "left", f"◀ for {self.against}", AGAINST),
+            (1.0, "right", f"for {self.target} ▶", FOR),
+        ):
+            ax.text(
+                x, 1.01, text, transform=ax.transAxes, ha=side, va="bottom", color=color, fontsize="small",
+                parse_math=False,
+            )
+        missing = f"  ({self.n_missing} missing features weigh nothing)" if self.n_missing else ""
+        ax.set_xlabel(f"weight of evidence, nats{missing}", fontsize="small")
+        ax.tick_params(axis="y", length=0, labelsize="small")
+        ax.tick_params(axis="x", labelsize="small")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.grid(visible=True, axis="x", color="#e4e6ea", linewidth=0.7)
+        ax.set_axisbelow(True)
+
+
+def statement(name: str, value: Any) -> str:
+    """What was observed of a feature, for people: "age > 40", "2 < size ≤ 3", "colour = red"."""
+    found = _INTERVAL.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return f"{_cut(name)} = {_cut(value)}"
+    low, high = (float(end) for end in found.groups())
+    left = "" if math.isinf(low) else f"{low:.4g} < "
+    right = "" if math.isinf(high) else f" ≤ {high:.4g}"
+    if left and not right:
+        return f"{_cut(name)} > {low:.4g}"
+    return f"{left}{_cut(name)}{right}" if right else f"{_cut(name)}: any"
+
+
+def _write_weight(ax: Axes, place: float, length: float, weight: float) -> None:
+    side = "right" if length < 0 else "left"
+    ax.annotate(
+        f"{weight:+.2f}"
+        if math.isfinite(weight)
+        else {math.inf: "+∞", -math.inf: "-∞"}.get(weight, "undefined"),
+        (length, place),
+        xytext=(-3 if length < 0 else 3, 0),
+        textcoords="offset points",
+        ha=side,
+        va="center",
+        fontsize="x-small",
+        color=TOTAL,
+    )
+
+
+def _reach(weights: list[float]) -> float:
+    """Longest finite bar; something to draw infinite ones by even if there is none."""
+    return max((abs(w) for w in weights if math.isfinite(w)), default=0.0) or 1.0
+
+
+def _length(weight: float, reach: float) -> float:
+    """Length of a bar: the weight; an infinite one is a little longer than all others."""
+    if math.isnan(weight):
+        return 0.0
+    return max(-1.1 * reach, min(1.1 * reach, weight))
+
+
+def _sortable(weight: float) -> float:
+    return 0.0 if math.isnan(weight) else weight
+
+
+def _logistic(log_odds: float) -> float:
+    if math.isnan(log_odds):
+        return math.nan
+    return 1 / (1 + math.exp(-log_odds)) if log_odds > -700 else 0.0
+
+
+def _percent(probability: float) -> str:
+    """A percentage that does not say 0 or 100 where it is neither."""
+    if math.isnan(probability):
+        return "undefined"
+    text = f"{100 * probability:.1f} %"
+    if text == "100.0 %" and probability < 1:
+        return "> 99.9 %"
+    return "< 0.1 %" if text == "0.0 %" and probability > 0 else text
+
+
+def _cut(value: Any) -> str:
+    text = "missing" if value is None else str(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,311 @@
+"""Reliability: how often what is said to happen with probability p does happen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ReliabilityDisplay", "wilson_interval"]
+
+Floats = NDArray[np.float64]
+
+COLOR = "#2f6fdb"  # blue on white, apart from grey also for the colour-blind
+STRATEGIES = ("uniform", "quantile")
+
+
+def wilson_interval(
+    successes: ArrayLike, trials: ArrayLike, confidence: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Lower and upper ends of Wilson's interval for a proportion; 0 and 1 where there are no trials.
+
+    Parameters
+    ----------
+    successes, trials : array-like
+        May be fractional, as averages over repetitions are.
+    confidence : float
+        Probability with which the interval covers the true proportion.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(8, 10)
+    >>> print(f"{low:.3f} {high:.3f}")
+    0.490 0.943
+    """
+    k, n = np.asarray(successes, np.float64), np.asarray(trials, np.float64)
+    z = float(ndtri(0.5 + confidence / 2))
+    share = np.divide(k, n, out=np.full(np.broadcast(k, n).shape, 0.5), where=n > 0)
+    centre = share * n + z**2 / 2
+    half = z * np.sqrt(share * (1 - share) * n + z**2 / 4)
+    low, high = (centre - half) / (n + z**2), (centre + half) / (n + z**2)
+    # Rounding must not push an end past the share itself, nor out of [0, 1].
+    low = np.where(n > 0, np.clip(np.minimum(low, share), 0, 1), 0.0)
+    high = np.where(n > 0, np.clip(np.maximum(high, share), 0, 1), 1.0)
+    return low, high
+
+
+@dataclass(eq=False)
+class ReliabilityDisplay:
+    """Calibration curve with Wilson intervals, above a histogram of the predicted probabilities.
+
+    Make one with `from_predictions` or `from_estimator`.
+
+    Parameters
+    ----------
+    prob_pred : array of shape (n_bins,)
+        Mean predicted probability in each bin that holds predictions.
+    prob_true : array of shape (n_bins,)
+        Share of those for which the event did happen.
+    low, high : arrays of shape (n_bins,)
+        Interval of that share.
+    counts : array of shape (n_bins,)
+        Predictions in each bin.
+    y_prob : array of shape (n_samples,)
+        The predicted probabilities, for the histogram.
+    brier : float
+        Mean squared distance between prediction and outcome.
+    name : str or None
+        Name of what was predicted by, for the legend.
+    event : str
+        What the probabilities are probabilities of, for the labels of the axes.
+    confidence : float
+        Of the intervals.
+    """
+
+    prob_pred: Floats
+    prob_true: Floats
+    low: Floats
+    high: Floats
+    counts: NDArray[np.intp]
+    y_prob: Floats
+    brier: float
+    name: str | None = None
+    event: str = "the event"
+    confidence: float = 0.95
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        n_bins: int = 10,
+        strategy: str = "uniform",
+        pos_label: Any = None,
+        name: str | None = None,
+        event: str | None = None,
+        confidence: float = 0.95,
+        ax: Axes | None = None,
+    ) -> ReliabilityDisplay:
+        """The display, drawn, of probabilities for one class.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Labels; two different ones at most.
+        y_prob : array-like of shape (n_samples,)
+            Predicted probability of `pos_label`.
+        n_bins : int
+            Number of bins.
+        strategy : {"uniform", "quantile"}
+            Bins of the same width, or of the same number of predictions.
+        pos_label : label
+            By default the larger of the two labels.
+        name, event, confidence : see the class
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        """
+        display = cls.compute(
+            y_true,
+            y_prob,
+            n_bins=n_bins,
+            strategy=strategy,
+            pos_label=pos_label,
+            name=name,
+            event=event,
+            confidence=confidence,
+        )
+        return display.plot(ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+    ) -> ReliabilityDisplay:
+        """The display, drawn, of a fitted classifier with two classes; see `from_predictions`."""
+        classes = estimator.classes_.tolist()
+        if len(classes) != 2:
+            raise ValueError(
+                f"the classifier has {len(classes)} classes; use from_predictions for one of them"
+            )
+        positive = classes[1] if pos_label is None else pos_label
+        if positive not in classes:
+            raise ValueError(
+                f"pos_label={positive!r} is not a class; the classes are {classes[0]!r} and {classes[1]!r}"
+            )
+        chances = estimator.predict_proba(X)[:, classes.index(positive)]
+        name = type(estimator).__name__ if name is None else name
+        return cls.from_predictions(y, chances, pos_label=positive, name=name, ax=ax)
+
+    @classmethod
+    def compute(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        n_bins: int = 10,
+        strategy: str = "uniform",
+        pos_label: Any = None,
+        name: str | None = None,
+        event: str | None = None,
+        confidence: float = 0.95,
+    ) -> ReliabilityDisplay:
+        """The display without drawing it, which needs no matplotlib; see `from_predictions`."""
+        labels, chances = np.asarray(y_true), _check_probabilities(y_prob)
+        positive = _positive(labels, pos_label)
+        if len(labels) != len(chances):
+            raise ValueError(f"{len(labels)} labels but {len(chances)} probabilities")
+        outcome = labels == positive
+        bins = np.searchsorted(_edges(chances, n_bins, strategy)[1:-1], chances, side="left")
+        counts = np.bincount(bins, minlength=n_bins)
+        used = counts > 0
+        happened = np.bincount(bins, outcome, n_bins)[used]
+        low, high = wilson_interval(happened, counts[used], confidence)
+        return cls(
+            prob_pred=np.bincount(bins, chances, n_bins)[used] / counts[used],
+            prob_true=happened / counts[used],
+            low=low,
+            high=high,
+            counts=counts[used],
+            y_prob=chances,
+            brier=float(np.mean((chances - outcome) ** 2)),
+            name=name,
+            event=f"class {_plain(positive)}" if event is None else event,
+            confidence=confidence,
+        )
+
+    @property
+    def calibration_error(self) -> float:
+        """Mean distance between predicted and observed, each bin weighing as much as it holds predictions."""
+        return float(np.average(np.abs(self.prob_pred - self.prob_true), weights=self.counts))
+
+    def plot(
+        self, ax: Axes | None = None, *, color: str = COLOR, histogram: bool = True
+    ) -> ReliabilityDisplay:
+        """This display, after drawing it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw the curve alone; by default a new figure.
+        color : str
+            Of the curve and the histogram.
+        histogram : bool
+            Whether a new figure shows below how many predictions there are of each probability.
+        """
+        import matplotlib.pyplot as plt
+
+        below = None
+        if ax is None:
+            figure = plt.figure(figsize=(5.4, 6.4 if histogram else 5.2), layout="constrained")
+            grid = figure.add_gridspec(2 if histogram else 1, 1, height_ratios=[4.2, 1][: 1 + histogram])
+            ax = figure.add_subplot(grid[0])
+            below = figure.add_subplot(grid[1], sharex=ax) if histogram else None
+        self.ax_, self.histogram_ax_, self.figure_ = ax, below, ax.figure
+        self._draw_curve(ax, color)
+        if below is not None:
+            self._draw_histogram(ax, below, color)
+        return self
+
+    def _draw_curve(self, ax: Axes, color: str) -> None:
+        ax.plot([0, 1], [0, 1], color="#8a8f98", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        label = f"{self.name}: ".replace("$", r"\$") if self.name else ""
+        self.errorbar_ = ax.errorbar(
+            self.prob_pred,
+            self.prob_true,
+            yerr=np.stack([self.prob_true - self.low, self.high - self.prob_true]),
+            color=color,
+            linewidth=1.6,
+            elinewidth=1.0,
+            capsize=2.5,
+            marker="o",
+            markersize=5,
+            label=f"{label}Brier score {self.brier:.3f}, calibration error {self.calibration_error:.3f}",
+            zorder=2,
+            clip_on=False,
+        )
+        ax.set(xlim=(0, 1), ylim=(0, 1))
+        ax.set_xlabel(f"predicted probability of {self.event}", parse_math=False)
+        ax.set_ylabel(f"observed share, with {self.confidence:.0%} interval")
+        ax.legend(
+            loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small", handlelength=1.6
+        )
+        _clean(ax)
+
+    def _draw_histogram(self, ax: Axes, below: Axes, color: str) -> None:
+        below.hist(
+            self.y_prob,
+            bins=np.linspace(0, 1, 21).tolist(),
+            color=color,
+            alpha=0.75,
+            edgecolor="white",
+            linewidth=0.6,
+        )
+        below.set_xlabel(ax.get_xlabel(), parse_math=False)
+        below.set_ylabel("rows")
+        ax.set_xlabel("")
+        ax.tick_params(axis="x", labelbottom=False)
+        below.locator_params(axis="y", nbins=3, integer=True)
+        _clean(below)
+
+
+def _plain(label: Any) -> str:
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def _clean(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(visible=True, color="#e4e6ea", linewidth=0.7)
+    ax.set_axisbelow(True)
+
+
+def _check_probabilities(y_prob: Any) -> Floats:
+    chances = np.asarray(y_prob, np.float64)
+    if chances.ndim != 1 or not chances.size:
+        raise ValueError(
+            f"y_prob should be one probability for each row, not an array of shape {chances.shape}"
+        )
+    outside = ~((chances >= 0) & (chances <= 1 + 1e-9))
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise ValueError(f"y_prob[{row}] is {chances[row]}, which is no probability")
+    return np.minimum(chances, 1.0)
+
+
+def _positive(labels: NDArray[Any], pos_label: Any) -> Any:
+    found = np.unique(labels)
+    if len(found) > 2:
+        raise ValueError(f"y_true holds {len(found)} different labels; make it one class against the rest")
+    return found[-1] if pos_label is None else pos_label
+
+
+def _edges(chances: Floats, n_bins: int, strategy: str) -> Floats:
+    if n_bins < 1:
+        raise ValueError(f"n_bins={n_bins} should be at least 1")
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy={strategy!r} is not known; say 'uniform' or 'quantile'")
+    if strategy == "uniform":
+        return np.linspace(0, 1, n_bins + 1)
+    return np.asarray(np.quantile(chances, np.linspace(0, 1, n_bins + 1)), np.float64)

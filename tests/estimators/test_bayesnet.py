@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import CategoricalNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, StandardScaler
+
+from marginbayes import AODEClassifier, BayesNetClassifier, Dag, MDLPDiscretizer, Network
+from marginbayes.parameters import MaximumLikelihood
+from marginbayes.structure import ChowLiuTAN, NaiveBayes
+
+
+def categorical_data(seed: int = 0, n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    frame = pd.DataFrame(
+        {f"f{i}": np.array(list("abcd"))[(y * rng.integers(0, 2, n) + rng.integers(0, 2, n)) % 4] for i in range(5)}
+    )
+    return frame, y
+
+
+def test_naive_bayes_equals_scikit_learns_categorical_nb() -> None:
+    X, y = categorical_data()
+    codes = X.apply(lambda c: c.map({v: i for i, v in enumerate("abcd")})).to_numpy()
+    peer = CategoricalNB(min_categories=X.nunique().to_numpy()).fit(codes, y)
+    clf = BayesNetClassifier("nb").fit(X, y)
+    # scikit-learn does not smooth the prior.
+    shift = np.log(np.bincount(y) / len(y)) - np.log(np.exp(clf.network_.tables[0]))
+    np.testing.assert_allclose(clf.predict_joint_log_proba(X) + shift, peer.predict_joint_log_proba(codes), atol=1e-10)
+
+
+def test_the_answers_of_a_fitted_network_are_bayes_rule() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    clf = BayesNetClassifier("tan").fit(X, y)
+    joint = clf.predict_joint_log_proba(X)
+    proba = np.exp(joint) / np.exp(joint).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(clf.predict_proba(X), proba, atol=1e-12)
+    np.testing.assert_allclose(np.exp(clf.predict_log_proba(X)), proba, atol=1e-12)
+    assert np.array_equal(clf.predict(X), clf.classes_[proba.argmax(axis=1)])
+    assert clf.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1], ["no", "yes"], [False, True], [1.0, 2.0], [-3, 10**12], np.array(["a", "b"], object)],
+)
+def test_labels_keep_their_type(labels: list[object]) -> None:
+    X, y = load_iris(return_X_y=True)
+    y = np.asarray(labels)[(y > 0).astype(int)]
+    predicted = BayesNetClassifier().fit(X, y).predict(X)
+    assert predicted.dtype == y.dtype
+    assert np.mean(predicted == y) > 0.95
+
+
+def test_pandas_labels_with_categories_work_and_name_the_class() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    y = pd.Series(pd.Categorical.from_codes(y, ["setosa", "versicolor", "virginica"]), name="species")
+    clf = BayesNetClassifier().fit(X, y)
+    assert clf.schema_.target.name == "species"
+    assert clf.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+
+
+def test_a_new_prior_corrects_the_odds_by_bayes_rule() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = BayesNetClassifier().fit(X, y)
+    old = clf.network_.query(clf.schema_.target.name)
+    proba = clf.predict_proba(X)
+    expected = proba / old * [0.01, 0.99]
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(clf.predict_proba(X, prior=[0.01, 0.99]), expected, atol=1e-12)
+    np.testing.assert_allclose(clf.predict_proba(X, prior={1: 0.99, 0: 0.01}), expected, atol=1e-12)
+    np.testing.assert_allclose(clf.predict_proba(X, prior=old), proba, atol=1e-12)
+    for bad in ([0.5, 0.6], {0: 1.0}, {0: 0.5, 1: 0.3, 2: 0.2}, [1.0]):
+        with pytest.raises(ValueError, match="prior must"):
+            clf.predict_proba(X, prior=bad)
+
+
+def test_a_cost_matrix_moves_the_decision_to_the_least_expected_cost() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = BayesNetClassifier("nb").fit(X, y)
+    proba = clf.predict_proba(X)
+    cost = np.array([[0.0, 50.0], [1.0, 0.0]])
+    expected = [min((0, 1), key=lambda j: p[0] * cost[0, j] + p[1] * cost[1, j]) for p in proba]
+    assert clf.predict(X, cost=cost).tolist() == expected
+    assert np.array_equal(clf.predict(X, cost=1 - np.eye(2)), clf.predict(X))
+    with pytest.raises(ValueError, match="2 x 2 matrix"):
+        clf.predict(X, cost=[[1, 2, 3]])
+
+
+def test_class_weight_equals_weighting_the_rows() -> None:
+    X, y = load_iris(return_X_y=True)
+    balanced = BayesNetClassifier(class_weight={0: 1.0, 1: 2.0, 2: 5.0}).fit(X, y)
+    weighted = BayesNetClassifier().fit(X, y, sample_weight=np.array([1.0, 2.0, 5.0])[y])
+    assert balanced.network_ == weighted.network_
+
+
+def test_integer_weights_equal_repeated_rows() -> None:
+    X, y = categorical_data()
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    for structure in ("nb", "tan"):
+        weighted = BayesNetClassifier(structure).fit(X, y, sample_weight=weights)
+        repeated = BayesNetClassifier(structure).fit(X.loc[X.index.repeat(weights)], np.repeat(y, weights))
+        assert weighted.dag_ == repeated.dag_
+        for a, b in zip(weighted.network_.tables, repeated.network_.tables, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_it_works_with_scikit_learns_tools() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    grid = GridSearchCV(
+        BayesNetClassifier(structure=ChowLiuTAN(), parameters=MaximumLikelihood()),
+        {"parameters__smoothing": [0.1, 1.0], "structure__root": [None, "petal width (cm)"]},
+        cv=3,
+    ).fit(X, y)
+    assert grid.best_score_ > 0.9
+    assert make_pipeline(StandardScaler(), BayesNetClassifier()).fit(X, y).score(X, y) > 0.9
+    assert CalibratedClassifierCV(BayesNetClassifier(), cv=3).fit(X, y).score(X, y) > 0.9
+    assert cross_val_score(BayesNetClassifier(), X, y, cv=3, scoring="neg_log_loss").mean() > -0.5
+    fitted = BayesNetClassifier().fit(X, y)
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X), fitted.predict_proba(X))
+    assert clone(fitted).get_params() == fitted.get_params()
+    assert "BayesNetClassifier" in fitted._repr_html_()
+
+
+def test_threads_do_not_change_the_answers() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = np.tile(X, (40, 1))
+    y = np.tile(y, 40)
+    one, two = (BayesNetClassifier(n_jobs=n).fit(X, y) for n in (1, 2))
+    assert one.network_ == two.network_
+    assert np.array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"structure": "magic"}, "structure='magic' is not known"),
+        ({"parameters": "magic"}, "parameters='magic' is not known"),
+        ({"missing": "magic"}, "missing='magic' is not known"),
+        ({"discretizer": "magic"}, "discretizer='magic' is not known"),
+        ({"categorical_features": "magic"}, "categorical_features='magic'"),
+        ({"categorical_features": ["nope"]}, "'nope', which is not there"),
+        ({"categorical_features": [17]}, "holds 17, which is no column"),
+        ({"categorical_features": [True]}, "has 1 booleans, but there are 4 columns"),
+        ({"smoothing": -2.0}, "smoothing=-2.0"),
+        ({"parameters": MaximumLikelihood(), "missing": "em"}, "set it on the parameter learner"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_by_name(arguments: dict[str, object], message: str) -> None:
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        BayesNetClassifier(**arguments).fit(X, y)
+
+
+def test_structures_are_given_by_name_by_learner_or_as_a_graph() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    assert BayesNetClassifier("nb").fit(X, y).dag_ == BayesNetClassifier(NaiveBayes()).fit(X, y).dag_
+    selective = Dag.from_edges([("target", "petal width (cm)")], names=["target", *X.columns])
+    clf = BayesNetClassifier(selective).fit(X, y)
+    shuffled = X.copy()
+    shuffled["sepal length (cm)"] = shuffled["sepal length (cm)"].to_numpy()[::-1]
+    np.testing.assert_allclose(clf.predict_proba(X), clf.predict_proba(shuffled), atol=1e-12)
+
+
+def test_the_class_may_have_parents() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    dag = Dag.from_edges(
+        [("petal width (cm)", "target"), ("target", "petal length (cm)")], names=["target", *X.columns]
+    )
+    clf = BayesNetClassifier(dag).fit(X, y)
+    assert clf.score(X, y) > 0.9
+    holes = X.assign(**{"petal width (cm)": np.nan})
+    assert clf.score(holes, y) > 0.9
+    np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    "discretizer",
+    [
+        KBinsDiscretizer(5, encode="ordinal", quantile_method="averaged_inverted_cdf"),
+        KBinsDiscretizer(5, encode="onehot", quantile_method="averaged_inverted_cdf"),
+        MDLPDiscretizer(),
+        FunctionTransformer(np.round),
+        None,
+    ],
+)
+def test_any_discretiser_is_accepted_and_sees_no_missing_cell(discretizer: object) -> None:
+    X, y = load_iris(return_X_y=True)
+    X = X.copy()
+    X[::7, 2] = np.nan
+    clf = BayesNetClassifier(discretizer=discretizer).fit(X, y)
+    assert clf.score(X, y) > 0.85
+
+
+def test_kbins_codes_are_those_of_scikit_learn_at_the_edges_too() -> None:
+    X, y = load_iris(return_X_y=True)
+    bins = KBinsDiscretizer(6, encode="ordinal", strategy="uniform").fit(X)
+    clf = BayesNetClassifier(discretizer=KBinsDiscretizer(6, encode="ordinal", strategy="uniform")).fit(X, y)
+    edges = np.array(list(bins.bin_edges_)).T
+    for points in (X, edges):
+        assert np.array_equal(clf._rows(points).codes[1:].T, bins.transform(points))
+
+
+def test_a_classifier_comes_back_from_a_network_file(tmp_path) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    clf = BayesNetClassifier().fit(X, y)
+    clf.network_.to_json(tmp_path / "model.json")
+    again = BayesNetClassifier.from_network(Network.from_json(tmp_path / "model.json"))
+    assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert again.predict(X).dtype == clf.predict(X).dtype
+    with pytest.raises(ValueError, match="'petal width \\(cm\\)' was there at fit"):
+        again.predict(X.drop(columns="petal width (cm)"))
+
+
+def test_an_unfitted_classifier_says_so() -> None:
+    from sklearn.exceptions import NotFittedError
+
+    for clf in (BayesNetClassifier(), AODEClassifier()):
+        with pytest.raises(NotFittedError):
+            clf.predict([[1.0]])
+
+
+def test_importing_and_fitting_naive_bayes_and_tan_never_loads_the_compiler() -> None:
+    code = """
+import sys
+import marginbayes
+heavy = [m for m in ("numba", "sklearn", "pandas", "scipy", "numpy", "matplotlib") if m in sys.modules]
+assert not heavy, heavy
+from sklearn.datasets import load_iris
+X, y = load_iris(return_X_y=True)
+for structure in ("nb", "tan"):
+    marginbayes.BayesNetClassifier(structure).fit(X, y).predict_proba(X)
+assert "numba" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

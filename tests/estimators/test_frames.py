@@ -1,0 +1,234 @@
+"""Data of every kind, and what is wrong with it, at the border."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from marginbayes import AODEClassifier, BayesNetClassifier
+
+RNG = np.random.default_rng(0)
+N = 200
+LABEL = RNG.integers(0, 2, N)
+COLUMNS: dict[str, list[Any]] = {
+    "colour": [
+        None if i % 11 == 0 else v
+        for i, v in enumerate(np.array(["red", "green", "blue"])[(LABEL + RNG.integers(0, 2, N)) % 3].tolist())
+    ],
+    "size": [None if i % 7 == 0 else float(v) for i, v in enumerate(LABEL * 2 + RNG.normal(size=N))],
+    "count": (LABEL * 3 + RNG.integers(0, 4, N)).tolist(),
+    "flag": [None if i % 13 == 0 else bool(v) for i, v in enumerate(LABEL ^ (RNG.random(N) < 0.2))],
+}
+
+
+def frames() -> dict[str, Any]:
+    plain = pd.DataFrame(COLUMNS)
+    nullable = pd.DataFrame(
+        {
+            "colour": pd.Series(COLUMNS["colour"], dtype="string"),
+            "size": pd.Series(COLUMNS["size"], dtype="Float64"),
+            "count": pd.Series(COLUMNS["count"], dtype="Int64"),
+            "flag": pd.Series(COLUMNS["flag"], dtype="boolean"),
+        }
+    )
+    return {
+        "pandas": plain,
+        "pandas nullable": nullable,
+        "pandas category": plain.astype({"colour": "category", "flag": "category"}),
+        "pandas arrow": nullable.convert_dtypes(dtype_backend="pyarrow"),
+        "polars": pl.DataFrame(COLUMNS),
+        "polars categorical": pl.DataFrame(COLUMNS).with_columns(pl.col("colour").cast(pl.Categorical)),
+        "polars enum": pl.DataFrame(COLUMNS).with_columns(pl.col("colour").cast(pl.Enum(["blue", "green", "red"]))),
+        "pyarrow": pa.table(COLUMNS),
+        "pyarrow dictionary": pa.table({**COLUMNS, "colour": pa.array(COLUMNS["colour"]).dictionary_encode()}),
+    }
+
+
+@pytest.mark.parametrize("kind", frames())
+def test_every_frame_library_gives_the_same_network(kind: str) -> None:
+    reference = BayesNetClassifier().fit(frames()["pandas"], LABEL)
+    X = frames()[kind]
+    clf = BayesNetClassifier().fit(X, LABEL)
+    assert clf.schema_.names == ("class", *COLUMNS)
+    for a, b in zip(clf.network_.tables, reference.network_.tables, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    np.testing.assert_allclose(clf.predict_proba(X), reference.predict_proba(frames()["pandas"]), atol=1e-12)
+    assert clf.feature_names_in_.tolist() == list(COLUMNS)
+
+
+def test_an_object_array_is_read_column_by_column() -> None:
+    X = frames()["pandas"].to_numpy(dtype=object)
+    clf = BayesNetClassifier().fit(X, LABEL)
+    reference = BayesNetClassifier().fit(frames()["pandas"], LABEL)
+    for a, b in zip(clf.network_.tables, reference.network_.tables, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    assert clf.schema_.names[1:] == ("x0", "x1", "x2", "x3")
+
+
+def test_the_schema_says_what_became_of_each_column_and_why() -> None:
+    text = str(BayesNetClassifier().fit(frames()["pandas"], LABEL).schema_)
+    assert "colour: 3 levels {blue, green, red} (type of the column)" in text
+    assert "size: number, 1 cuts" in text
+    assert "(discretised by mdlp)" in text
+    assert "flag: 2 levels {False, True} (type of the column)" in text
+
+
+def test_a_flag_of_zeros_and_ones_is_never_dropped_by_the_discretiser() -> None:
+    noise = RNG.integers(0, 2, N)  # the discretiser would find no cut in it
+    for X in (noise[:, None], noise[:, None].astype(float), pd.DataFrame({"flag": noise})):
+        clf = BayesNetClassifier().fit(X, LABEL)
+        variable = clf.schema_.features[0]
+        assert variable.levels == (0, 1)
+        assert variable.origin == "at most two whole numbers"
+    assert BayesNetClassifier().fit(RNG.normal(size=(N, 1)), LABEL).schema_.features[0].cuts == ()
+
+
+def test_categorical_features_are_named_by_name_position_or_mask() -> None:
+    X = frames()["pandas"]
+    for choice in (["count"], [2], [False, False, True, False], np.array([False, False, True, False])):
+        variable = BayesNetClassifier(categorical_features=choice).fit(X, LABEL).schema_["count"]
+        assert variable.levels == (0, 1, 2, 3, 4, 5, 6)
+        assert variable.origin == "named in categorical_features"
+    assert BayesNetClassifier().fit(X, LABEL).schema_["count"].cuts is not None
+
+
+def test_columns_may_come_in_another_order_but_not_be_missing_or_new() -> None:
+    X = frames()["pandas"]
+    for clf in (BayesNetClassifier().fit(X, LABEL), AODEClassifier().fit(X, LABEL)):
+        assert np.array_equal(clf.predict_proba(X[list(COLUMNS)[::-1]]), clf.predict_proba(X))
+        with pytest.raises(ValueError, match="the column 'size' was there at fit but is missing now"):
+            clf.predict(X.drop(columns="size"))
+        with pytest.raises(ValueError, match=r"'colour' was there at fit but is missing now \(and 1 more: 'flag'\)"):
+            clf.predict(X.drop(columns=["colour", "flag"]))
+        with pytest.raises(ValueError, match="the column 'new' was not there at fit"):
+            clf.predict(X.assign(new=1))
+
+
+def test_a_level_never_seen_is_treated_as_missing() -> None:
+    X = frames()["pandas"]
+    for clf in (BayesNetClassifier().fit(X, LABEL), AODEClassifier().fit(X, LABEL)):
+        unseen, missing = X.assign(colour="purple"), X.assign(colour=pd.Series([None] * N, dtype=object))
+        assert np.array_equal(clf.predict_proba(unseen), clf.predict_proba(missing))
+
+
+def test_a_column_that_changed_its_type_is_refused_with_both_values() -> None:
+    X = frames()["pandas"]
+    clf = BayesNetClassifier().fit(X, LABEL)
+    with pytest.raises(TypeError, match="'colour' was learned with values such as 'blue' but now holds 0"):
+        clf.predict(X.assign(colour=0))
+    with pytest.raises(TypeError, match="'size' was learned as a number but now holds 'big'"):
+        clf.predict(X.assign(size="big"))
+    assert np.array_equal(clf.predict_proba(X.assign(size=X["size"].map(str))), clf.predict_proba(X))
+
+
+def test_a_missing_level_is_learned_when_asked_for() -> None:
+    # Missing exactly when the class is 1: the hole itself is the information.
+    X = pd.DataFrame({"a": np.where(LABEL == 1, None, "x"), "b": RNG.normal(size=N)})
+    assert BayesNetClassifier(missing="level").fit(X, LABEL).score(X, LABEL) == 1.0
+    assert BayesNetClassifier().fit(X, LABEL).score(X, LABEL) < 0.9
+    clf = BayesNetClassifier(missing="level").fit(X, LABEL)
+    assert clf.schema_["a"].levels == ("x", None)
+    assert None not in clf.schema_["b"].levels
+
+
+@pytest.mark.parametrize("structure", ["nb", "tan"])
+@pytest.mark.parametrize("missing", ["available", "em", "level"])
+def test_columns_without_information_do_no_harm(structure: str, missing: str) -> None:
+    X = pd.DataFrame(
+        {
+            "good": LABEL + RNG.normal(scale=0.2, size=N),
+            "constant": 1.0,
+            "same": "x",
+            "nothing": [None] * N,
+            "nan": np.nan,
+            "id": [f"row {i}" for i in range(N)],
+        }
+    )
+    clf = BayesNetClassifier(structure, missing=missing).fit(X, LABEL)
+    assert clf.score(X, LABEL) > 0.95
+    assert np.isfinite(clf.predict_proba(X.assign(nothing="now there is"))).all()
+
+
+def test_a_single_row_a_single_class_and_a_single_level_work() -> None:
+    one = BayesNetClassifier().fit([[1.5, 2.0]], ["only"])
+    assert one.predict([[0.0, np.nan]]).tolist() == ["only"]
+    np.testing.assert_allclose(one.predict_proba([[0.0, 1.0]]), [[1.0]])
+    assert AODEClassifier().fit([[1.5, 2.0]], ["only"]).predict([[0.0, np.nan]]).tolist() == ["only"]
+
+
+def test_rows_of_weight_zero_are_as_if_absent() -> None:
+    X, weights = frames()["pandas"], np.ones(N)
+    weights[::3] = 0
+    kept = weights > 0
+    for kind, frame in frames().items():
+        weighted = BayesNetClassifier().fit(frame, LABEL, sample_weight=weights)
+        assert (
+            weighted.network_.tables[0].tolist()
+            == BayesNetClassifier().fit(X[kept], LABEL[kept]).network_.tables[0].tolist()
+        ), kind
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[1.0], [np.inf]], [0, 1], "infinity"),
+        (pd.DataFrame({"a": [1.0, np.inf]}), [0, 1], "column 'a', row 1"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), [0, None], "row 1 has no label"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), [0, np.nan], "Input y contains NaN"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), [0, 1, 1], "X has 2 rows, y 3"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), [0.3, 1.7], "continuous"),
+        (pd.DataFrame({"a": []}), [], "no rows"),
+        (pd.DataFrame(index=[0, 1]), [0, 1], "minimum of 1 is required"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), [0], "two columns are called 'a'|unique"),
+    ],
+)
+def test_bad_data_gets_one_sentence(X: Any, y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BayesNetClassifier().fit(X, y)
+
+
+def test_a_date_is_refused_with_the_remedy() -> None:
+    X = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=3)})
+    with pytest.raises(TypeError, match=r"'when' has the type .* days since"):
+        BayesNetClassifier().fit(X, [0, 1, 0])
+
+
+def test_an_unhashable_value_is_refused_with_its_column() -> None:
+    X = pd.DataFrame({"a": [{"x": 1}, {"y": 2}]})
+    with pytest.raises(TypeError, match="column 'a'"):
+        BayesNetClassifier().fit(X, [0, 1])
+
+
+def test_the_class_gets_another_name_when_a_feature_has_it() -> None:
+    X = pd.DataFrame({"class": [1.0, 2.0, 3.0]})
+    assert BayesNetClassifier().fit(X, pd.Series([0, 1, 1], name="class")).schema_.target.name == "class_"
+
+
+def test_ten_thousand_levels_work() -> None:
+    X = pd.DataFrame({"id": [f"{i}" for i in range(20000)], "x": np.tile([0.0, 1.0], 10000)})
+    y = np.tile([0, 1], 10000)
+    clf = BayesNetClassifier("nb").fit(X, y)
+    assert clf._rows(X).codes.dtype == np.uint16
+    assert clf.score(X, y) == 1.0
+
+
+def test_columns_whose_names_are_numbers_work_by_position() -> None:
+    X = pd.DataFrame(RNG.normal(size=(N, 2)) + LABEL[:, None])
+    clf = BayesNetClassifier().fit(X, LABEL)
+    assert not hasattr(clf, "feature_names_in_")
+    assert clf.predict(X).shape == (N,)
+
+
+def test_levels_keep_the_order_that_was_declared() -> None:
+    sizes = np.array(["small", "large", "medium"])[RNG.integers(0, 3, N)]
+    declared = ["small", "medium", "large", "never seen"]
+    for X in (
+        pd.DataFrame({"size": pd.Categorical(sizes, categories=declared, ordered=True)}),
+        pl.DataFrame({"size": pl.Series(sizes.tolist(), dtype=pl.Enum(declared))}),
+    ):
+        assert BayesNetClassifier().fit(X, LABEL).schema_["size"].levels == ("small", "medium", "large")

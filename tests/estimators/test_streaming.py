@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+
+from marginbayes import AODEClassifier, BayesNetClassifier
+from marginbayes.parameters import MaximumLikelihood
+
+
+def batches(seed: int, sizes: tuple[int, ...], holes: float = 0.2) -> list[tuple[pd.DataFrame, np.ndarray]]:
+    """Categories that turn up late, and holes."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for k, n in enumerate(sizes):
+        y = rng.integers(0, 3, n)
+        columns = {
+            f"f{i}": np.array(list("dbcaefgh"), object)[(y * rng.integers(0, 2, n) + rng.integers(0, 2 + k, n)) % 8]
+            for i in range(4)
+        }
+        frame = pd.DataFrame(columns).mask(rng.random((n, 4)) < holes)
+        made.append((frame, y))
+    return made
+
+
+ESTIMATORS = [
+    BayesNetClassifier("nb"),
+    BayesNetClassifier("tan"),
+    BayesNetClassifier("tan", missing="level"),
+    BayesNetClassifier("tan", parameters=MaximumLikelihood(kind="dirichlet", smoothing=5.0)),
+    AODEClassifier(),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_streaming_equals_fitting_the_concatenation(estimator: Any, weighted: bool) -> None:
+    parts = batches(0, (60, 1, 80, 200))
+    X, y = pd.concat([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    weights = np.random.default_rng(1).random(len(y)) + 0.1 if weighted else None
+    whole = clone(estimator).fit(X, y, sample_weight=weights)
+    stream = clone(estimator)
+    start = 0
+    for k, (frame, labels) in enumerate(parts):
+        share = None if weights is None else weights[start : start + len(labels)]
+        stream.partial_fit(frame, labels, classes=[0, 1, 2] if k == 0 else None, sample_weight=share)
+        start += len(labels)
+    assert [v.levels for v in stream.schema_.variables] == [v.levels for v in whole.schema_.variables]
+    if isinstance(estimator, BayesNetClassifier):
+        assert stream.dag_ == whole.dag_
+    np.testing.assert_allclose(stream.predict_joint_log_proba(X), whole.predict_joint_log_proba(X), atol=1e-10)
+
+
+def test_numeric_columns_keep_the_cuts_of_the_first_batch() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    first, second = order[:100], order[100:]
+    stream = BayesNetClassifier("tan").partial_fit(X.iloc[first], y.iloc[first], classes=[0, 1, 2])
+    cuts = [v.cuts for v in stream.schema_.features]
+    stream.partial_fit(X.iloc[second], y.iloc[second])
+    assert [v.cuts for v in stream.schema_.features] == cuts
+    assert np.exp(stream.network_.tables[0]) == pytest.approx((np.bincount(y) + 1) / 153)
+
+
+def test_a_new_class_must_be_announced() -> None:
+    X, y = load_iris(return_X_y=True)
+    stream = BayesNetClassifier("nb").partial_fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="the class 2 is new; name all classes in the first call"):
+        stream.partial_fit(X[100:], y[100:])
+    assert stream.partial_fit(X[:50], y[:50]).classes_.tolist() == [0, 1]
+
+
+def test_fit_forgets_what_was_streamed() -> None:
+    X, y = load_iris(return_X_y=True)
+    clf = BayesNetClassifier("nb").partial_fit(X, y).fit(X[:100], y[:100])
+    assert clf.classes_.tolist() == [0, 1]
+    assert clf.partial_fit(X, y).classes_.tolist() == [0, 1, 2]
+
+
+def test_learners_that_need_all_rows_have_no_partial_fit() -> None:
+    assert not hasattr(BayesNetClassifier(missing="em"), "partial_fit")
+    with pytest.raises(AttributeError, match="has no attribute 'partial_fit'"):
+        BayesNetClassifier(missing="em").partial_fit([[1.0]], [0])
