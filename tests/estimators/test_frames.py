@@ -232,3 +232,14 @@ def test_levels_keep_the_order_that_was_declared() -> None:
         pl.DataFrame({"size": pl.Series(sizes.tolist(), dtype=pl.Enum(declared))}),
     ):
         assert BayesNetClassifier().fit(X, LABEL).schema_["size"].levels == ("small", "medium", "large")
+
+
+def test_weights_that_are_shares_still_cut_numbers() -> None:
+    from sklearn.ensemble import AdaBoostClassifier
+
+    X = RNG.normal(size=(N, 2)) + 2 * LABEL[:, None]
+    counted = BayesNetClassifier().fit(X, LABEL, sample_weight=np.ones(N))
+    shares = BayesNetClassifier().fit(X, LABEL, sample_weight=np.full(N, 1 / N))
+    assert [v.cuts for v in shares.schema_.features] == [v.cuts for v in counted.schema_.features]
+    boosted = AdaBoostClassifier(BayesNetClassifier("nb"), n_estimators=3).fit(X, LABEL)
+    assert boosted.score(X, LABEL) > 0.85

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ class Encoder:
 
     def _discretised(self, column: NumericColumn) -> Variable:
         if isinstance(self.discretizer, str):
-            cuts = mdlp_cuts(column.values, self.labels, self.n_classes, self.weights)
+            cuts = mdlp_cuts(column.values, self.labels, self.n_classes, self._counting_weights)
             return Variable(column.name, tuple(interval_labels(cuts)), tuple(cuts.tolist()), "discretised by mdlp")
         present = ~np.isnan(column.values)
         fitted = self._fit_transformer(column.values[present], present)
@@ -108,11 +109,22 @@ class Encoder:
         levels = factorise_numbers(transform_numbers(fitted, column)).levels
         return Variable(column.name, levels, origin=origin, transformer=fitted)
 
+    @cached_property
+    def _counting_weights(self) -> NDArray[np.float64] | None:
+        """Weights that sum to at least the number of rows.
+
+        The description length compares the total weight, as a number of observations, with the cost of a cut. Weights
+        that are shares (boosting lets them sum to one) would make every cut too dear.
+        """
+        if self.weights is None:
+            return None
+        return self.weights * max(1.0, len(self.weights) / self.weights.sum())
+
     def _fit_transformer(self, values: NDArray[np.float64], present: NDArray[np.bool_]) -> Any:
         transformer = clone(self.discretizer)
         extra = {}
-        if self.weights is not None and has_fit_parameter(transformer, "sample_weight"):
-            extra["sample_weight"] = self.weights[present]
+        if self._counting_weights is not None and has_fit_parameter(transformer, "sample_weight"):
+            extra["sample_weight"] = self._counting_weights[present]
         return transformer.fit(values[:, None], self.labels[present], **extra)
 
 

@@ -106,13 +106,17 @@ def mdlp_all(
 def interval_labels(cuts: ArrayLike) -> list[str]:
     """One label for each bin between ascending cuts, like "(-inf, 2.45]"; no two of them are equal.
 
+    For people to read: cuts are rounded to the fewest digits, six or more, that tell all of them apart. A midpoint such
+    as 3.3499999999999996 reads 3.35; the cuts themselves stay exact.
+
     Examples
     --------
     >>> interval_labels([2.45, 5.0])
     ['(-inf, 2.45]', '(2.45, 5]', '(5, inf)']
     """
-    # repr is the shortest text that reads back as the same number.
-    ends = ["-inf", *(repr(cut).removesuffix(".0") for cut in np.asarray(cuts, np.float64).tolist())]
+    exact = np.asarray(cuts, np.float64).tolist()
+    rounded = ([f"{cut:.{digits}g}" for cut in exact] for digits in range(6, 18))
+    ends = ["-inf", *next(texts for texts in rounded if len(set(texts)) == len(exact))]
     return [*(f"({low}, {high}]" for low, high in pairwise(ends)), f"({ends[-1]}, inf)"]
 
 

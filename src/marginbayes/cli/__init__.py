@@ -1,0 +1,22 @@
+"""The command line: `marginbayes fit | predict | evaluate | show | explain | convert | data`.
+
+Every module here imports what is heavy inside its functions, so that `marginbayes --help` answers at once.
+"""
+
+import sys
+
+__all__ = ["main"]
+
+NEEDED = ("typer", "rich", "click")
+
+
+def main() -> None:
+    """Run the command line and exit: 0 when all is well, 2 for bad input, 130 when interrupted."""
+    try:
+        from marginbayes.cli.app import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in NEEDED:
+            raise
+        sys.stderr.write(f'Error: the command line needs {error.name}: pip install "marginbayes[cli]"\n')
+        sys.exit(2)
+    app()

@@ -1,0 +1,79 @@
+"""Where text goes: results to stdout, notes and progress to stderr, progress only if somebody watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["cell", "errors", "grid", "note", "output", "printable", "progress", "working"]
+
+
+def output() -> Console:
+    """Console on stdout that takes text as it is: a column called "[red]" is no colour."""
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def errors() -> Console:
+    """The same on stderr."""
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def note(text: str) -> None:
+    """Write one line to stderr that starts with "Note:"."""
+    errors().print(f"Note: {printable(text)}", style="yellow", soft_wrap=True)
+
+
+def printable(value: Any) -> str:
+    """Text of a value in which nothing can move the cursor or change the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def cell(value: Any, style: str = "") -> Text:
+    """A value as a cell of a table."""
+    return Text(printable(value), style=style)
+
+
+def grid(*columns: str, right: tuple[str, ...] = (), title: str | None = None) -> Table:
+    """An empty table with these columns, those in `right` aligned to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=_box())
+    for name in columns:
+        side = "right" if name in right else "left"
+        table.add_column(printable(name), justify=side, overflow="fold")  # type: ignore[arg-type]
+    return table
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """A spinner on stderr while something runs, if that is a terminal."""
+    console = errors()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+def progress() -> Progress:
+    """A progress bar on stderr, shown only if that is a terminal, and gone at the end."""
+    console = errors()
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def _box() -> Any:
+    from rich import box
+
+    return box.SIMPLE_HEAD

@@ -1,0 +1,82 @@
+"""Bad input is one sentence on stderr and exit code 2, whoever notices it."""
+
+from __future__ import annotations
+
+import errno
+import re
+import sys
+import warnings
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from marginbayes.cli.console import errors, note, printable
+
+__all__ = ["OneSentenceGroup", "sentence"]
+
+BAD_INPUT, INTERRUPTED = 2, 130
+# What the library raises for bad input; anything else is a mistake of ours and deserves its traceback.
+CAUSES = (ValueError, TypeError, KeyError, IndexError, OSError, ImportError, MemoryError)
+# typer brings its own copy of click since 0.26, so the class is found by name.
+USAGE_ERROR: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+
+class OneSentenceGroup(TyperGroup):
+    """Commands whose errors are one sentence on stderr instead of a box or a traceback."""
+
+    def main(self, args: Any = None, prog_name: Any = None, **extra: Any) -> Any:
+        """Run a command and leave with its exit code."""
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, prog_name, **extra)
+        except USAGE_ERROR as error:
+            complain(_usage_sentence(error))
+            code = BAD_INPUT
+        except typer.Abort:
+            complain("interrupted")
+            code = INTERRUPTED
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; bad input ends it with a sentence, or with a traceback under --debug."""
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _note_warning
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            complain("interrupted; what was finished before is kept")
+            raise typer.Exit(INTERRUPTED) from None
+        except CAUSES as error:
+            if ctx.params.get("debug") or getattr(error, "errno", None) == errno.EPIPE:
+                raise
+            complain(sentence(error))
+            raise typer.Exit(BAD_INPUT) from None
+
+
+def complain(text: str) -> None:
+    """Write one line to stderr that starts with "Error:"."""
+    errors().print(f"Error: {text}", style="red", soft_wrap=True)
+
+
+def sentence(error: BaseException) -> str:
+    """What an exception says, on one line, without the marks of its type."""
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    elif isinstance(error, ModuleNotFoundError) and error.name:
+        text = f'this needs {error.name}: pip install "marginbayes[cli]"'
+    elif isinstance(error, MemoryError):
+        text = f"there is not enough memory ({error})" if str(error) else "there is not enough memory"
+    else:
+        text = str(error.args[0]) if error.args else str(error)  # str of a KeyError has quotes around it
+    return printable(" ".join(text.split())) or type(error).__name__
+
+
+def _usage_sentence(error: Any) -> str:
+    text = re.sub(r"\s+", " ", error.format_message()).strip().rstrip(".")
+    path = getattr(getattr(error, "ctx", None), "command_path", "marginbayes")
+    return printable(f"{text[:1].lower()}{text[1:]}; see {path} --help")
+
+
+def _note_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    note(" ".join(str(message).split()))

@@ -1,0 +1,131 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Categorical",
+    "ClassWeight",
+    "ClassWeightOption",
+    "Data",
+    "Discretizer",
+    "DiscretizerOption",
+    "Drop",
+    "Encoding",
+    "Jobs",
+    "Missing",
+    "MissingOption",
+    "Model",
+    "Separator",
+    "Smoothing",
+    "Structure",
+]
+
+
+class Structure(str, Enum):
+    """Structures that can be learned."""
+
+    nb = "nb"
+    tan = "tan"
+    aode = "aode"
+
+
+class Missing(str, Enum):
+    """What becomes of missing cells at fit."""
+
+    available = "available"
+    em = "em"
+    level = "level"
+
+
+class Discretizer(str, Enum):
+    """What turns numbers into levels."""
+
+    mdlp = "mdlp"
+    none = "none"
+
+
+class ClassWeight(str, Enum):
+    """Weights of the classes."""
+
+    balanced = "balanced"
+
+
+LEARNING, READING = "Learning", "Reading the data"
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (.csv, .tsv, .arff, each also .gz, or .parquet), or the name of a data set "
+        "that 'marginbayes data list' shows.",
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model that 'marginbayes fit' wrote (.json), or a network (.bif, .xmlbif).",
+        show_default=False,
+    ),
+]
+Smoothing = Annotated[
+    float, typer.Option(min=0.0, help="Added to every count (Laplace).", rich_help_panel=LEARNING)
+]
+MissingOption = Annotated[
+    Missing,
+    typer.Option(
+        "--missing",
+        help="Missing cells: use the cells that are there, expectation maximisation, or a level of their own.",
+        rich_help_panel=LEARNING,
+    ),
+]
+DiscretizerOption = Annotated[
+    Discretizer,
+    typer.Option(
+        "--discretizer",
+        help="Numbers: cut by Fayyad & Irani's method, or each number a level.",
+        rich_help_panel=LEARNING,
+    ),
+]
+ClassWeightOption = Annotated[
+    ClassWeight | None,
+    typer.Option("--class-weight", help="Let all classes weigh the same.", rich_help_panel=LEARNING),
+]
+Jobs = Annotated[
+    int | None, typer.Option(help="Threads; -1 for all processors.", rich_help_panel=LEARNING, show_default=False)
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COL",
+        help="A column of numbers that are categories; may be given several times.",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COL",
+        help="A column to leave out; may be given several times.",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHAR",
+        help="What separates the cells of a text file, if not what its name says.",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
+Encoding = Annotated[str, typer.Option(help="Encoding of a text file.", rich_help_panel=READING)]
