@@ -13,23 +13,11 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 from sklearn.isotonic import isotonic_regression
 
+from marginbayes.graph.boxes import BOX, LABEL, MARGIN, Box, Layout, Route, shorten, text_width
 from marginbayes.graph.dag import Dag
-from marginbayes.graph.layout import (
-    BOX,
-    LABEL,
-    MARGIN,
-    Box,
-    Layout,
-    Net,
-    Route,
-    crossings,
-    lay_out,
-    nearest_apart,
-    shorten,
-    text_width,
-    uncrossed,
-    united,
-)
+from marginbayes.graph.layered import Net, crossings, nearest_apart, uncrossed
+from marginbayes.graph.layout import lay_out
+from marginbayes.graph.routes import united
 
 unhurried = settings(deadline=None, max_examples=50)
 
@@ -190,6 +178,17 @@ def test_a_wide_tree_is_wrapped_into_a_picture_of_sensible_shape(features: int, 
     assert layout.width < max(1000, 1.8 * layout.height)
 
 
+@pytest.mark.parametrize("features", [100, 150, 200])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_route_of_a_wrapped_tree_passes_through_a_box(features: int, seed: int) -> None:
+    layout = lay_out(tree(features, seed))
+    hanging = [r for r in layout.routes if r.points[-1][0] == layout.boxes[r.child].left]
+    assert hanging
+    for route in layout.routes:
+        points = along(route)
+        assert not any(inside(points, box) for box in layout.boxes)
+
+
 def test_a_star_of_sixty_children_is_wrapped() -> None:
     dag = Dag(["class", "hub", *(f"x{i}" for i in range(60))], [[], [0], *([[0, 1]] * 60)])
     layout = lay_out(dag)
@@ -232,6 +231,7 @@ def test_a_class_with_parents_stands_below_them() -> None:
 def test_a_deep_chain_needs_no_deep_recursion() -> None:
     layout = lay_out(tree(400, reach=1))
     assert len({box.y for box in layout.boxes}) == 401
+    assert max(box.x for box in layout.boxes) - min(box.x for box in layout.boxes) <= 1
 
 
 def test_a_dense_graph_is_laid_out_without_stand_ins() -> None:

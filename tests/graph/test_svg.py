@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marginbayes.graph.boxes import Route
 from marginbayes.graph.dag import Dag
-from marginbayes.graph.layout import Route, lay_out
+from marginbayes.graph.layout import lay_out
 from marginbayes.graph.svg import arrow, draw_svg, legend_values, line_width
 
 SVG = "{http://www.w3.org/2000/svg}"

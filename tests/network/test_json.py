@@ -43,15 +43,13 @@ AWKWARD = [
     "\\", "é", "e\u0301", "温度", "😀", "\u00a0", "\u2028", "1st", "007", "-1", "1", "1.0", "1e5", "-", "+",
     ".", "x.", "<&>", "&#65;", "&amp;", "]]>", "<!--", "%20", "a=b", "=", "//", "/* x */", "http://x", "\n",
     "\t", "\r\n", "\x00", "\x1f", "\x7f", "\ud800", "\ufffe", "True", "None", "nan", "missing", "missing_2",
-    "_", "_2", "__", "A", "a", "a_b", "a_2", "table", "Table", "default", "variable", "probability", "property",
-    "x" * 300,
+    "_", "_2", "__", "A", "a", "a_b", "a_2", "table", "Table", "default", "variable", "probability",
+    "property", "x" * 300, "table1", "defaulted", "my table-2", "default 0.5", "property_type", "variables", "type",
 ]
 # fmt: on
 
 
-def random_network(
-    rng: np.random.Generator, n: int = 6, most_parents: int = 3, most_levels: int = 4
-) -> Network:
+def random_network(rng: np.random.Generator, n: int = 6, most_parents: int = 3, most_levels: int = 4) -> Network:
     """A network with a random order, random parents and Dirichlet rows."""
     order = rng.permutation(n)
     parents: list[tuple[int, ...]] = [()] * n
@@ -82,27 +80,15 @@ def awkward_networks(draw: st.DrawFn, fewest_levels: int = 1) -> Network:
     """Networks whose names and levels are what files stumble over."""
     texts = st.sampled_from(AWKWARD) | st.text(max_size=8)
     names = draw(st.lists(texts, min_size=1, max_size=5, unique=True))
-    plain = (
-        texts
-        | st.integers(-3, 3)
-        | st.booleans()
-        | st.none()
-        | st.floats(allow_nan=False, allow_infinity=False)
-    )
+    plain = texts | st.integers(-3, 3) | st.booleans() | st.none() | st.floats(allow_nan=False, allow_infinity=False)
     variables = []
     for name in names:
         if draw(st.booleans()):
             levels = draw(st.lists(plain, min_size=fewest_levels, max_size=4, unique=True))
-            variables.append(
-                Variable(name, tuple(levels), origin=draw(st.sampled_from(["given", "dtype", "é;="])))
-            )
+            variables.append(Variable(name, tuple(levels), origin=draw(st.sampled_from(["given", "dtype", "é;="]))))
         else:
             cuts = sorted(
-                draw(
-                    st.lists(
-                        st.floats(-1e9, 1e9), min_size=max(0, fewest_levels - 1), max_size=3, unique=True
-                    )
-                )
+                draw(st.lists(st.floats(-1e9, 1e9), min_size=max(0, fewest_levels - 1), max_size=3, unique=True))
             )
             levels = [f"level {i}, <= {c!r}" for i, c in enumerate([*cuts, math.inf])]
             levels += draw(st.sampled_from([[], [None]]))
@@ -117,9 +103,7 @@ def awkward_networks(draw: st.DrawFn, fewest_levels: int = 1) -> Network:
 def same_types(a: Network, b: Network) -> bool:
     """Whether levels have the same types and tables the same bits; to == 1 is True, and 0.0 is -0.0."""
     levels = [[[(type(v), v) for v in x.levels] for x in net.schema.variables] for net in (a, b)]
-    return levels[0] == levels[1] and all(
-        x.tobytes() == y.tobytes() for x, y in zip(a.tables, b.tables, strict=True)
-    )
+    return levels[0] == levels[1] and all(x.tobytes() == y.tobytes() for x, y in zip(a.tables, b.tables, strict=True))
 
 
 @pytest.fixture
@@ -184,7 +168,15 @@ def test_a_level_that_json_cannot_hold_is_refused_by_the_variables_name(level: o
         net.to_json()
 
 
-def test_a_network_without_parents_levels_or_sums_of_one_is_kept_too() -> None:
+def test_a_variable_with_a_transformer_is_refused_by_its_name() -> None:
+    variable = Variable("size", (0, 1), transformer=object())
+    net = Network(Schema((variable,)), Dag(("size",), ((),)), (np.log([0.5, 0.5]),))
+    for write in (net.to_json, net.to_bif, net.to_xmlbif):
+        with pytest.raises(ValueError, match="'size' is discretised by a object, which a file cannot hold"):
+            write()
+
+
+def test_a_network_with_one_level_or_with_rows_that_sum_to_less_than_one_is_kept_too() -> None:
     schema = Schema((Variable("a", ("x", "y")), Variable("b", ("only",))))
     net = Network(schema, Dag(("a", "b"), ((), (0,))), (np.log([0.2, 0.3]), np.log([[0.5], [1.0]])))
     assert Network.from_json(net.to_json()) == net
@@ -202,9 +194,7 @@ def test_a_file_is_written_and_read_by_str_and_by_path(tmp_path: Path, network: 
     path = tmp_path / "net.json"
     text = network.to_json(path)
     assert path.read_text("utf-8") == text
-    assert (
-        Network.from_json(path) == Network.from_json(str(path)) == Network.from_json("\n" + text) == network
-    )
+    assert Network.from_json(path) == Network.from_json(str(path)) == Network.from_json("\n" + text) == network
 
 
 def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path, network: Network) -> None:
@@ -229,14 +219,10 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     assert [p.name for p in tmp_path.iterdir()] == ["net.json"]
 
 
-def test_a_written_file_has_ordinary_permissions_and_a_link_stays_a_link(
-    tmp_path: Path, network: Network
-) -> None:
+def test_a_written_file_has_ordinary_permissions_and_a_link_stays_a_link(tmp_path: Path, network: Network) -> None:
     network.to_json(tmp_path / "net.json")
     (tmp_path / "plain").touch()
-    assert stat.S_IMODE((tmp_path / "net.json").stat().st_mode) == stat.S_IMODE(
-        (tmp_path / "plain").stat().st_mode
-    )
+    assert stat.S_IMODE((tmp_path / "net.json").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
     (tmp_path / "link").symlink_to("net.json")
     write_text(tmp_path / "link", "new")
     assert (tmp_path / "link").is_symlink()
@@ -328,9 +314,7 @@ def test_a_wrong_document_is_one_error_that_names_the_file(
         (b'{"format": "' + b"x" * 100_000 + b'"}', "not a marginbayes.network file"),
     ],
 )
-def test_a_file_that_is_no_network_is_one_error_of_limited_length(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_a_file_that_is_no_network_is_one_error_of_limited_length(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "broken.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"cannot read .*broken\.json: .*{message}") as caught:
@@ -361,9 +345,7 @@ def test_a_table_larger_than_any_memory_is_refused_before_it_is_allocated() -> N
         network_from_dict(_more_parents(document, names))
 
 
-def _more_parents(
-    document: dict[str, list[dict[str, object]]], names: list[str]
-) -> dict[str, list[dict[str, object]]]:
+def _more_parents(document: dict[str, list[dict[str, object]]], names: list[str]) -> dict[str, list[dict[str, object]]]:
     more = [f"q{i}" for i in range(4)]
     document["variables"][:0] = [{"name": name, "levels": ["one"]} for name in more]
     document["tables"] = [{"variable": n, "parents": [], "log_probabilities": [[0]]} for n in [*more, *names]]
@@ -416,9 +398,7 @@ JUNK = st.recursive(
     | st.integers()
     | st.sampled_from([-1, 0, 2**31, 2**63, 2**64, 10**30, 10**400])
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.sampled_from(
-        ["", "-inf", "class", "__proto__", "__class__", "__import__('os').abort()", "\ud800", "x" * 1000]
-    )
+    | st.sampled_from(["", "-inf", "class", "__proto__", "__class__", "__import__('os').abort()", "\ud800", "x" * 1000])
     | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,

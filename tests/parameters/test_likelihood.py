@@ -9,7 +9,7 @@ from marginbayes import Dag, Network
 from marginbayes.data import Rows
 from marginbayes.parameters import MaximumLikelihood
 from marginbayes.parameters.likelihood import expectation
-from marginbayes.parameters.smoothing import log_table
+from marginbayes.network.smoothing import log_table
 from tests.oracles.brute import log_joint, random_network, with_holes
 
 COUNTS = np.array([[[3, 1, 0], [0, 0, 0]], [[0, 4, 4], [1, 0, 0]]])

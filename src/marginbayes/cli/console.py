@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from rich.console import Console
@@ -11,7 +12,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["cell", "errors", "grid", "note", "output", "printable", "progress", "working"]
+__all__ = [
+    "CAUSES",
+    "cell",
+    "errors",
+    "grid",
+    "note",
+    "notes",
+    "output",
+    "printable",
+    "progress",
+    "working",
+]
+
+
+# What the library raises for bad input; anything else is a mistake of ours and deserves its traceback.
+CAUSES = (ValueError, TypeError, KeyError, IndexError, OSError, ImportError, MemoryError)
+
+_notes: ContextVar[list[str]] = ContextVar("notes")
 
 
 def output() -> Console:
@@ -25,8 +43,23 @@ def errors() -> Console:
 
 
 def note(text: str) -> None:
-    """Write one line to stderr that starts with "Note:"."""
-    errors().print(f"Note: {printable(text)}", style="yellow", soft_wrap=True)
+    """Keep one line for stderr that starts with "Note:" until the command has ended well."""
+    _notes.get().append(text)
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Write the notes made inside to stderr at the end; after bad input, only the error is of interest."""
+    token = _notes.set([])
+    try:
+        yield
+    except CAUSES:
+        _notes.get().clear()
+        raise
+    finally:
+        for text in dict.fromkeys(_notes.get()):
+            errors().print(f"Note: {printable(text)}", style="yellow", soft_wrap=True)
+        _notes.reset(token)
 
 
 def printable(value: Any) -> str:

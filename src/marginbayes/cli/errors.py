@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import errno
+import io
 import re
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from marginbayes.cli.console import errors, note, printable
+from marginbayes.cli.console import CAUSES, errors, note, notes, printable
 
 __all__ = ["OneSentenceGroup", "sentence"]
 
 BAD_INPUT, INTERRUPTED = 2, 130
-# What the library raises for bad input; anything else is a mistake of ours and deserves its traceback.
-CAUSES = (ValueError, TypeError, KeyError, IndexError, OSError, ImportError, MemoryError)
 # typer brings its own copy of click since 0.26, so the class is found by name.
 USAGE_ERROR: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
@@ -25,14 +25,26 @@ USAGE_ERROR: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c._
 class OneSentenceGroup(TyperGroup):
     """Commands whose errors are one sentence on stderr instead of a box or a traceback."""
 
-    def main(self, args: Any = None, prog_name: Any = None, **extra: Any) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
         """Run a command and leave with its exit code."""
-        extra["standalone_mode"] = False
+        del standalone_mode  # typer would then print errors its own way
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter gets a question mark
+                stream.reconfigure(errors="replace")
         try:
-            code = super().main(args, prog_name, **extra)
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except USAGE_ERROR as error:
-            complain(_usage_sentence(error))
             code = BAD_INPUT
+            if str(error):  # no words at all: the help was asked for by saying nothing, and is printed already
+                complain(_usage_sentence(error))
         except typer.Abort:
             complain("interrupted")
             code = INTERRUPTED
@@ -41,11 +53,11 @@ class OneSentenceGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; bad input ends it with a sentence, or with a traceback under --debug."""
         try:
-            with warnings.catch_warnings():
+            with notes(), warnings.catch_warnings():
                 warnings.showwarning = _note_warning
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            complain("interrupted; what was finished before is kept")
+            complain("interrupted; no file is left half-written")
             raise typer.Exit(INTERRUPTED) from None
         except CAUSES as error:
             if ctx.params.get("debug") or getattr(error, "errno", None) == errno.EPIPE:

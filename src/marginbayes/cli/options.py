@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class Structure(str, Enum):
+class Structure(StrEnum):
     """Structures that can be learned."""
 
     nb = "nb"
@@ -35,7 +35,7 @@ class Structure(str, Enum):
     aode = "aode"
 
 
-class Missing(str, Enum):
+class Missing(StrEnum):
     """What becomes of missing cells at fit."""
 
     available = "available"
@@ -43,14 +43,14 @@ class Missing(str, Enum):
     level = "level"
 
 
-class Discretizer(str, Enum):
+class Discretizer(StrEnum):
     """What turns numbers into levels."""
 
     mdlp = "mdlp"
     none = "none"
 
 
-class ClassWeight(str, Enum):
+class ClassWeight(StrEnum):
     """Weights of the classes."""
 
     balanced = "balanced"
@@ -75,9 +75,7 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-Smoothing = Annotated[
-    float, typer.Option(min=0.0, help="Added to every count (Laplace).", rich_help_panel=LEARNING)
-]
+Smoothing = Annotated[float, typer.Option(min=0.0, help="Added to every count (Laplace).", rich_help_panel=LEARNING)]
 MissingOption = Annotated[
     Missing,
     typer.Option(

@@ -118,7 +118,7 @@ class Encoder:
         """
         if self.weights is None:
             return None
-        return self.weights * max(1.0, len(self.weights) / self.weights.sum())
+        return np.asarray(self.weights * max(1.0, len(self.weights) / self.weights.sum()))
 
     def _fit_transformer(self, values: NDArray[np.float64], present: NDArray[np.bool_]) -> Any:
         transformer = clone(self.discretizer)

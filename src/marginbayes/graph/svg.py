@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
+from marginbayes.graph.boxes import FONT, MARGIN, Layout, Point, Route, text_width
 from marginbayes.graph.dag import Dag
-from marginbayes.graph.layout import FONT, MARGIN, Layout, Point, Route, lay_out, text_width
+from marginbayes.graph.layout import lay_out
 
 __all__ = ["arrow", "check_widths", "draw_svg", "legend_samples", "legend_values", "line_width"]
 
@@ -94,9 +95,7 @@ def check_widths(dag: Dag, widths: Mapping[tuple[str, str], float] | None) -> di
         if edge not in known:
             raise ValueError(f"widths names the edge {edge!r}, which the graph does not have")
         if not math.isfinite(value) or value < -1e-9:  # zero may come out of sums as -1e-17
-            raise ValueError(
-                f"the width of {edge!r} is {value!r}; give a finite number of nats, zero or more"
-            )
+            raise ValueError(f"the width of {edge!r} is {value!r}; give a finite number of nats, zero or more")
         found[dag.index(edge[0]), dag.index(edge[1])] = max(0.0, float(value))
     return found
 
@@ -160,20 +159,14 @@ def _heading(title: str, width: float) -> str:
     return f"<text {place}>{_escaped(title)}</text>"
 
 
-def _edges(
-    dag: Dag, layout: Layout, information: Mapping[tuple[int, int], float], class_edges: bool
-) -> list[str]:
+def _edges(dag: Dag, layout: Layout, information: Mapping[tuple[int, int], float], class_edges: bool) -> list[str]:
     """Edges of the class, faint and in its colour, then all others."""
     most = max(information.values(), default=0.0)
     weak = [_edge(dag, r, information, most) for r in layout.routes if r.parent == 0 and class_edges]
     strong = [_edge(dag, r, information, most) for r in layout.routes if r.parent != 0]
     rails = [_path(layout.rails, 1.0)] if layout.rails and class_edges else []
     return [
-        *(
-            [f'<g stroke="{FAINT}" fill="{FAINT}" opacity="{FAINTNESS}">', *rails, *weak, "</g>"]
-            if weak
-            else []
-        ),
+        *([f'<g stroke="{FAINT}" fill="{FAINT}" opacity="{FAINTNESS}">', *rails, *weak, "</g>"] if weak else []),
         *([f'<g stroke="currentColor" opacity="{STRENGTH}">', *strong, "</g>"] if strong else []),
     ]
 

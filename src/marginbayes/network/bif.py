@@ -58,7 +58,9 @@ def read_bif(source: str | os.PathLike[str], target: str | None = None) -> Netwo
 
 
 def _clean_name(text: str) -> str:
-    clean = re.sub(r"[^A-Za-z0-9_.-]+", "_", text)[:LONGEST_NAME]
+    clean = re.sub(r"[^A-Za-z0-9_.-]+", "_", text)
+    # pgmpy takes "table" and what follows for a row even inside a name, such as table1 or defaulted.
+    clean = re.sub(r"(table|default)(?=[0-9eE.-])", r"\1_", clean)[:LONGEST_NAME]
     return clean if re.match("[A-Za-z_]", clean) and clean not in KEYWORDS else f"_{clean}"
 
 
@@ -114,11 +116,10 @@ class _Scanner:
     def take(self, pattern: str, what: str) -> re.Match[str]:
         found = re.compile(r"\s*" + pattern).match(self.text, self.at)
         if found is None:
-            line = self.text.count("\n", 0, self.at) + 1
-            rest = self.text[self.at : self.at + 1000].split(None, 1)
-            raise ValueError(
-                f"line {line}: {what} expected, not {rest[0][:30] if rest else 'the end of the file'!r}"
-            )
+            rest = self.text[self.at :].lstrip()
+            line = self.text.count("\n", 0, len(self.text) - len(rest)) + 1
+            seen = repr(rest.split(None, 1)[0][:30]) if rest else "the end of the file"
+            raise ValueError(f"line {line}: {what} expected, not {seen}")
         self.at = found.end()
         return found
 
@@ -137,9 +138,7 @@ def _blocks(text: str) -> _Blocks:
     scan = _Scanner(re.sub(r'"[^"]*"|/\*.*?\*/|//[^\n]*', _without_comment, text, flags=re.DOTALL))
     blocks = _Blocks()
     while not re.compile(r"\s*\Z").match(scan.text, scan.at):
-        keyword = scan.take(r"(network|variable|probability)\b", "a network, variable or probability block")[
-            1
-        ]
+        keyword = scan.take(r"(network|variable|probability)\b", "a network, variable or probability block")[1]
         if keyword == "network":
             scan.take(_until("{}") + r"\{", "the network's name and {")
             for _ in scan.statements(r"property\b"):
@@ -176,9 +175,7 @@ def _read_variable(scan: _Scanner, blocks: _Blocks) -> None:
 
 
 def _read_probability(scan: _Scanner) -> _Table:
-    header = scan.take(
-        r"\(" + _until("|()") + r"(?:\|" + _until("()") + r")?\)\s*\{", "( variable | parents ) {"
-    )
+    header = scan.take(r"\(" + _until("|()") + r"(?:\|" + _until("()") + r")?\)\s*\{", "( variable | parents ) {")
     table = _Table(header[1], header[2])
     for keyword in scan.statements(r"table\b|default\b|property\b|\("):
         if keyword == "(":
@@ -211,9 +208,7 @@ def _network(text: str, target: str | None) -> Network:
             spare -= math.prod(map(len, family))
             if spare < 0:
                 raise ValueError(f"the default entry of {name!r} asks for too large a table")
-        nodes[name] = Node(
-            name, family[-1], parents, _probabilities(name, table, family), blocks.carried.get(name)
-        )
+        nodes[name] = Node(name, family[-1], parents, _probabilities(name, table, family), blocks.carried.get(name))
     for name in blocks.levels:
         if name not in nodes:
             raise ValueError(f"{name!r} has no probability block")
@@ -285,13 +280,9 @@ def _complete(
 
 def _row_index(name: str, key: str, index: Sequence[Mapping[str, int]]) -> tuple[int, ...]:
     for levels in _split(key):
-        if len(levels) == len(index) and all(
-            level in known for level, known in zip(levels, index, strict=True)
-        ):
+        if len(levels) == len(index) and all(level in known for level, known in zip(levels, index, strict=True)):
             return tuple(known[level] for level, known in zip(levels, index, strict=True))
-    raise ValueError(
-        f"the row ({key.strip()}) of {name!r} does not name one level of each of its {len(index)} parents"
-    )
+    raise ValueError(f"the row ({key.strip()}) of {name!r} does not name one level of each of its {len(index)} parents")
 
 
 def _numbers(name: str, text: str, count: int) -> list[float]:

@@ -142,9 +142,7 @@ def _carry(variable: Variable, is_target: bool, name: str, levels: tuple[Hashabl
     entry = variable_to_dict(variable)
     if is_target:
         entry["target"] = True
-    if entry == {"name": name, "levels": list(levels), "origin": "given"} and all(
-        type(v) is str for v in levels
-    ):
+    if entry == {"name": name, "levels": list(levels), "origin": "given"} and all(type(v) is str for v in levels):
         return None
     text = quote(json.dumps(entry, separators=(",", ":")), safe="[],:")
     return " ".join(text[i : i + CHUNK] for i in range(0, len(text), CHUNK))
@@ -214,9 +212,7 @@ def _class_first(
                 f"there is no variable {target!r}; there are {', '.join(repr(v.name) for v, _ in restored)}"
             )
     if len(marked) > 1:
-        raise ValueError(
-            f"{nodes[marked[0]].name!r} and {nodes[marked[1]].name!r} are both marked as the class"
-        )
+        raise ValueError(f"{nodes[marked[0]].name!r} and {nodes[marked[1]].name!r} are both marked as the class")
     order = sorted(range(len(nodes)), key=lambda i: i not in marked)
     return [nodes[i] for i in order], [restored[i][0] for i in order]
 
@@ -231,9 +227,7 @@ def _logs(i: int, variables: Sequence[Variable], parents: Sequence[int], probabi
     name = variables[i].name
     shape = (*(variables[p].cardinality for p in parents), variables[i].cardinality)
     if probabilities.shape != shape:
-        raise ValueError(
-            f"the table of {name!r} has the shape {probabilities.shape}, but its family needs {shape}"
-        )
+        raise ValueError(f"the table of {name!r} has the shape {probabilities.shape}, but its family needs {shape}")
     total = probabilities.sum(axis=-1, keepdims=True)
     wrong = ~(np.abs(total - 1.0) <= ROW_SLACK) | ~(probabilities >= 0.0).all(axis=-1, keepdims=True)
     if wrong.any():
@@ -241,9 +235,7 @@ def _logs(i: int, variables: Sequence[Variable], parents: Sequence[int], probabi
         given = [f"{variables[p].name}={variables[p].levels[j]!r}" for p, j in zip(parents, at, strict=True)]
         row = " | ".join([name, ", ".join(given)] if given else [name])
         values = probabilities[tuple(at)]
-        raise ValueError(
-            f"P({row}) is {values.tolist()}: not probabilities, or their sum {values.sum():g} is not one"
-        )
+        raise ValueError(f"P({row}) is {values.tolist()}: not probabilities, or their sum {values.sum():g} is not one")
     # Rows that are right are left alone, so that what was written here comes back as it was.
     scaled = np.where(np.abs(total - 1.0) > ROW_EXACT, probabilities / total, probabilities)
     with np.errstate(divide="ignore"):
@@ -320,7 +312,7 @@ def _python(value: Any) -> Any:
 def to_pyagrum(network: Network) -> Any:
     """pyAgrum's BayesNet with the same variables and tables; a level is its text."""
     gum = _library("pyagrum", "pyagrum")
-    nodes = to_nodes(network)
+    nodes = to_nodes(network, _pyagrum_text, _pyagrum_text)
     bn = gum.BayesNet()
     for node in nodes:
         bn.add(gum.LabelizedVariable(node.name, "", list(node.levels)))
@@ -349,7 +341,12 @@ def from_pyagrum(bn: Any, target: str | None = None) -> Network:
         carried = bn.propertyWithDefault(f"{KEY}:{name}", "") or None
         levels, cuts = _pyagrum_levels(variable, gum)
         nodes.append(Node(name, levels, parents, values, carried, cuts))
-    return assemble(nodes, target)
+    return assemble(nodes, target, _pyagrum_text, _pyagrum_text)
+
+
+def _pyagrum_text(text: str) -> str:
+    # C++ ends a string at a zero byte, and half of a surrogate pair crashes the process.
+    return re.sub("[\x00\ud800-\udfff]", "_", text)
 
 
 def _pyagrum_levels(variable: Any, gum: Any) -> tuple[tuple[Hashable, ...], tuple[float, ...] | None]:
@@ -376,6 +373,4 @@ def _library(module: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f"this needs {package} ({error}); install it with: pip install {package}"
-        ) from error
+        raise ImportError(f"this needs {package} ({error}); install it with: pip install {package}") from error

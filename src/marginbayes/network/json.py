@@ -127,14 +127,10 @@ def _table(rows: Any, name: str, shape: tuple[int, ...]) -> Floats:
     # Compared before anything is allocated: what a file declares may be larger than any memory.
     count = math.prod(shape[:-1])
     if len(_list(rows, f"the table of {name!r}")) != count:
-        raise ValueError(
-            f"the table of {name!r} has {len(rows)} rows where its parents' levels make {_shown(count)}"
-        )
+        raise ValueError(f"the table of {name!r} has {len(rows)} rows where its parents' levels make {_shown(count)}")
     for row in rows:
         if len(_list(row, f"a row of the table of {name!r}")) != shape[-1]:
-            raise ValueError(
-                f"the table of {name!r} has a row of {len(row)} numbers where {shape[-1]} are due"
-            )
+            raise ValueError(f"the table of {name!r} has a row of {len(row)} numbers where {shape[-1]} are due")
     values = [-math.inf if v == "-inf" else _number(v, f"the table of {name!r}") for row in rows for v in row]
     return np.array(values, np.float64).reshape(shape)
 
@@ -158,6 +154,11 @@ def schema_from_dict(document: Any) -> Schema:
 
 def variable_to_dict(variable: Variable) -> dict[str, Any]:
     """A variable as a dict that JSON can hold; levels other than str, int, float, bool, None are refused."""
+    if variable.transformer is not None:
+        raise ValueError(
+            f"{variable.name!r} is discretised by a {type(variable.transformer).__name__}, which a file cannot hold; "
+            'use discretizer="mdlp", or a discretizer with cut points'
+        )
     entry: dict[str, Any] = {
         "name": variable.name,
         "levels": [_plain(v, variable.name) for v in variable.levels],
@@ -194,9 +195,7 @@ def _cuts(cuts: Any, name: str, levels: list[Any]) -> tuple[float, ...] | None:
         raise ValueError(f"the cuts of {name!r} do not increase")
     intervals = len(levels) - (levels[-1:] == [None])
     if intervals != len(numbers) + 1:
-        raise ValueError(
-            f"{name!r} has {intervals} levels, but its {len(numbers)} cuts make {len(numbers) + 1}"
-        )
+        raise ValueError(f"{name!r} has {intervals} levels, but its {len(numbers)} cuts make {len(numbers) + 1}")
     return numbers
 
 
@@ -212,9 +211,7 @@ def _plain(level: Hashable, name: str) -> Any:
 
 
 def _is_plain(value: object) -> bool:
-    return (
-        value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
-    )
+    return value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
 # -- documents: files of one JSON object
@@ -227,9 +224,7 @@ def read_document(source: str | os.PathLike[str], build: Callable[[Any], T]) -> 
     )
 
 
-def read_source(
-    source: str | os.PathLike[str], is_text: Callable[[str], bool], build: Callable[[bytes], T]
-) -> T:
+def read_source(source: str | os.PathLike[str], is_text: Callable[[str], bool], build: Callable[[bytes], T]) -> T:
     """What `build` makes of a file's bytes, or of a source that is text itself; a ValueError names it."""
     given = isinstance(source, str) and is_text(source)
     content = str(source).encode("utf-8", "surrogatepass") if given else Path(source).read_bytes()

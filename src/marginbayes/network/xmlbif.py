@@ -98,24 +98,18 @@ def _network(xml: bytes, encoding: str | None, target: str | None) -> Network:
         raise ValueError(f"not XMLBIF: no NETWORK inside the outermost element {root.tag!r}")
     variables = {_text(v, "NAME"): v for v in network.iterfind("VARIABLE")}
     definitions = {_text(d, "FOR"): d for d in network.iterfind("DEFINITION")}
-    if len(variables) < len(network.findall("VARIABLE")) or len(definitions) < len(
-        network.findall("DEFINITION")
-    ):
+    if len(variables) < len(network.findall("VARIABLE")) or len(definitions) < len(network.findall("DEFINITION")):
         raise ValueError("two variables, or two definitions, have the same name")
     for name in variables.keys() ^ definitions.keys():
         raise ValueError(f"{name!r} has no {'DEFINITION' if name in variables else 'VARIABLE'}")
-    levels = {
-        name: tuple((o.text or "").strip() for o in v.iterfind("OUTCOME")) for name, v in variables.items()
-    }
+    levels = {name: tuple((o.text or "").strip() for o in v.iterfind("OUTCOME")) for name, v in variables.items()}
     nodes = [_node(name, variables[name], definitions[name], levels) for name in variables]
     return assemble(nodes, target, _clean, _clean)
 
 
 def _node(name: str, variable: Element, definition: Element, levels: dict[str, tuple[str, ...]]) -> Node:
     if variable.get("TYPE", "nature") != "nature":
-        raise ValueError(
-            f"{name!r} is a {variable.get('TYPE')} variable; only those of type nature have probabilities"
-        )
+        raise ValueError(f"{name!r} is a {variable.get('TYPE')} variable; only those of type nature have probabilities")
     parents = tuple((given.text or "").strip() for given in definition.iterfind("GIVEN"))
     for parent in parents:
         if parent not in levels:
@@ -125,9 +119,7 @@ def _node(name: str, variable: Element, definition: Element, levels: dict[str, t
         raise ValueError(f"{name!r} has {len(parents)} parents; the most is {MOST_PARENTS}")
     values = numbers(_text(definition, "TABLE").split(), f"the TABLE of {name!r}")
     if len(values) != math.prod(shape) or not values:
-        raise ValueError(
-            f"the TABLE of {name!r} has {len(values)} numbers, but its family needs {math.prod(shape)}"
-        )
+        raise ValueError(f"the TABLE of {name!r} has {len(values)} numbers, but its family needs {math.prod(shape)}")
     return Node(name, levels[name], parents, np.array(values).reshape(shape), _carried(variable))
 
 
@@ -174,6 +166,4 @@ def _parse(xml: bytes, encoding: str | None) -> Element:
 
 
 def _refuse_entity(*_: Any) -> NoReturn:
-    raise ValueError(
-        "the XML declares or uses entities of its own, which is refused: they can expand without end"
-    )
+    raise ValueError("the XML declares or uses entities of its own, which is refused: they can expand without end")

@@ -13,7 +13,7 @@ from marginbayes.graph import Dag
 from marginbayes.network import Network
 from marginbayes.network.evaluate import Evaluator, normalise_logs
 from marginbayes.parameters.base import ParameterLearner, ParameterResult
-from marginbayes.parameters.smoothing import KINDS, log_table
+from marginbayes.network.smoothing import KINDS, log_table
 
 __all__ = ["MaximumLikelihood"]
 

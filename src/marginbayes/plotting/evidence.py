@@ -14,7 +14,7 @@ from marginbayes.estimators.explain import Explanation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["EvidenceDisplay", "statement"]
+__all__ = ["EvidenceDisplay", "percent", "statement"]
 
 # Blue and orange, which the colour-blind tell apart; grey for what no feature says.
 FOR, AGAINST, GIVEN, TOTAL = "#2f6fdb", "#d9730d", "#9aa0aa", "#3a3f4a"
@@ -61,9 +61,7 @@ class EvidenceDisplay:
     against: Any
 
     @classmethod
-    def from_explanation(
-        cls, explanation: Explanation, row: int = 0, max_features: int = 15
-    ) -> EvidenceDisplay:
+    def from_explanation(cls, explanation: Explanation, row: int = 0, max_features: int = 15) -> EvidenceDisplay:
         """The display of one row of an explanation, not yet drawn.
 
         Parameters
@@ -82,9 +80,7 @@ class EvidenceDisplay:
         ranked = explanation.row(row)
         present = [entry for entry in ranked if entry[1] is not None]
         missing = [entry for entry in ranked if entry[1] is None and entry[2] == 0]
-        present += [
-            entry for entry in ranked if entry[1] is None and entry[2] != 0
-        ]  # missing="level": a level too
+        present += [entry for entry in ranked if entry[1] is None and entry[2] != 0]  # missing="level": a level too
         shown = sorted(present[:max_features], key=lambda entry: -_sortable(entry[2]))
         return cls(
             names=tuple(name for name, _, _ in shown),
@@ -169,7 +165,7 @@ class EvidenceDisplay:
         ax.axvline(0, color=TOTAL, linewidth=0.9, zorder=3)
         ax.set_title(
             f"P({self.target}) against {self.against}:  "
-            f"{_percent(self.prior_probability)} before,  {_percent(self.probability)} after",
+            f"{percent(self.prior_probability)} before,  {percent(self.probability)} after",
             fontsize="medium",
             pad=20,
             parse_math=False,
@@ -179,7 +175,14 @@ class EvidenceDisplay:
             (1.0, "right", f"for {self.target} ▶", FOR),
         ):
             ax.text(
-                x, 1.01, text, transform=ax.transAxes, ha=side, va="bottom", color=color, fontsize="small",
+                x,
+                1.01,
+                text,
+                transform=ax.transAxes,
+                ha=side,
+                va="bottom",
+                color=color,
+                fontsize="small",
                 parse_math=False,
             )
         missing = f"  ({self.n_missing} missing features weigh nothing)" if self.n_missing else ""
@@ -207,9 +210,7 @@ def statement(name: str, value: Any) -> str:
 def _write_weight(ax: Axes, place: float, length: float, weight: float) -> None:
     side = "right" if length < 0 else "left"
     ax.annotate(
-        f"{weight:+.2f}"
-        if math.isfinite(weight)
-        else {math.inf: "+∞", -math.inf: "-∞"}.get(weight, "undefined"),
+        f"{weight:+.2f}" if math.isfinite(weight) else {math.inf: "+∞", -math.inf: "-∞"}.get(weight, "undefined"),
         (length, place),
         xytext=(-3 if length < 0 else 3, 0),
         textcoords="offset points",
@@ -242,7 +243,7 @@ def _logistic(log_odds: float) -> float:
     return 1 / (1 + math.exp(-log_odds)) if log_odds > -700 else 0.0
 
 
-def _percent(probability: float) -> str:
+def percent(probability: float) -> str:
     """A percentage that does not say 0 or 100 where it is neither."""
     if math.isnan(probability):
         return "undefined"

@@ -1,6 +1,20 @@
 """Structure learners: from rows to a graph."""
 
-from marginbayes.structure.base import StructureLearner, StructureResult
+from marginbayes.structure.base import Step, StructureLearner, StructureResult
 from marginbayes.structure.classic import ChowLiuTAN, Fixed, NaiveBayes
+from marginbayes.structure.constraints import Constraints
+from marginbayes.structure.greedy import Greedy, SuperParent
+from marginbayes.structure.orderbased import OrderBased
 
-__all__ = ["ChowLiuTAN", "Fixed", "NaiveBayes", "StructureLearner", "StructureResult"]
+__all__ = [
+    "ChowLiuTAN",
+    "Constraints",
+    "Fixed",
+    "Greedy",
+    "NaiveBayes",
+    "OrderBased",
+    "Step",
+    "StructureLearner",
+    "StructureResult",
+    "SuperParent",
+]

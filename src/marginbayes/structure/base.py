@@ -12,15 +12,46 @@ from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 
-__all__ = ["StructureLearner", "StructureResult"]
+__all__ = ["Step", "StructureLearner", "StructureResult"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change on the way to a structure: what was done to which edge, the score after it, and when."""
+
+    change: str
+    parent: str | None
+    child: str | None
+    score: float
+    seconds: float
+
+    def __str__(self) -> str:
+        what = f"{self.parent} -> {self.child}" if self.parent else (self.child or "")
+        return f"{self.change} {what}".strip() + f": {self.score:.6g}"
 
 
 @dataclass(frozen=True)
 class StructureResult:
-    """A learned graph, and the certificate of how good it is where the learner gives one."""
+    """A learned graph and how it came about.
+
+    Attributes
+    ----------
+    dag : Dag
+    certificate : object or None
+        How far from the optimum it can be, where the learner proves that.
+    score : float or None
+        The learner's own score of the graph.
+    path : tuple of Step
+        Every change that was accepted, in order.
+    status : {"finished", "interrupted"}
+        After Ctrl-C the best structure so far is kept.
+    """
 
     dag: Dag
     certificate: Any | None = None
+    score: float | None = None
+    path: tuple[Step, ...] = ()
+    status: str = "finished"
 
 
 class StructureLearner(BaseEstimator, ABC):  # type: ignore[misc]

@@ -1,0 +1,218 @@
+"""`marginbayes evaluate`: how well classifiers do on rows that they were not trained on."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginbayes.cli import options
+from marginbayes.cli.console import note, output, progress
+
+if TYPE_CHECKING:
+    from marginbayes.cli.models import Choices
+    from marginbayes.cli.plans import Plan
+    from marginbayes.evaluation import Comparison, Evaluation, Outcome
+
+TESTING = "Testing"
+
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target", "-t", metavar="COL", help="The column to predict; data sets know theirs.", show_default=False
+    ),
+]
+Structures = Annotated[
+    list[options.Structure] | None,
+    typer.Option(
+        "--structure", "-s", help="What to learn; several times to compare. [default: tan]", show_default=False
+    ),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        "--folds",
+        metavar="N",
+        help="Cross-validate with so many folds. [default: 5]",
+        rich_help_panel=TESTING,
+        min=2,
+        show_default=False,
+    ),
+]
+Repeats = Annotated[int, typer.Option("--repeats", min=1, help="Cross-validate so often.", rich_help_panel=TESTING)]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the folds.", rich_help_panel=TESTING)]
+Test = Annotated[
+    str | None,
+    typer.Option(
+        "--test",
+        metavar="DATA",
+        help="Train on all of DATA, test on this.",
+        rich_help_panel=TESTING,
+        show_default=False,
+    ),
+]
+Split = Annotated[bool, typer.Option("--split", help="Use the split of the data set.", rich_help_panel=TESTING)]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="CLASS",
+        help="Of two classes the one that sensitivity and PPV speak of. [default: the second]",
+        show_default=False,
+    ),
+]
+Json = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write all numbers there.", show_default=False)
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="DIR", help="Draw reliability diagrams in this folder.", show_default=False),
+]
+
+
+def evaluate(
+    data: options.Data,
+    target: Target = None,
+    structures: Structures = None,
+    positive: Positive = None,
+    json: Json = None,
+    plot: Plot = None,
+    folds: Folds = None,
+    repeats: Repeats = 1,
+    seed: Seed = 0,
+    test: Test = None,
+    split: Split = False,
+    smoothing: options.Smoothing = 1.0,
+    missing: options.MissingOption = options.Missing.available,
+    discretizer: options.DiscretizerOption = options.Discretizer.mdlp,
+    class_weight: options.ClassWeightOption = None,
+    jobs: options.Jobs = None,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    separator: options.Separator = None,
+    encoding: options.Encoding = "utf-8",
+) -> None:
+    """Cross-validate, or train and test, one or several classifiers.
+
+    All structures see the same stratified folds. Accuracy and rates come with Wilson's 95 % interval over
+    the tested rows; several structures are compared by the corrected resampled t-test, on a single test
+    set by McNemar's. The row of a class that has no other row is never tested.
+
+    Example: `marginbayes evaluate patients.csv --target outcome -s nb -s tan -s aode`
+    """
+    from marginbayes.cli.labels import find_label
+    from marginbayes.cli.models import Choices, build, check_writable
+    from marginbayes.cli.plans import Testing, make_plan
+    from marginbayes.cli.tables import Reading
+
+    if json is not None:
+        check_writable(json, [".json"])
+    choices = Choices(
+        smoothing,
+        missing.value,
+        discretizer.value,
+        tuple(categorical or ()),
+        class_weight.value if class_weight else None,
+        jobs,
+    )
+    estimators = {s.value: build(s.value, choices) for s in dict.fromkeys(structures or [options.Structure.tan])}
+    testing = Testing(folds, repeats, seed, test, split)
+    plan = make_plan(data, Reading(separator, encoding), target, tuple(drop or ()), choices.categorical, testing)
+    side = None if positive is None else find_label(positive, plan.classes.tolist(), "--positive")
+    outcomes, complete = _collect(estimators, plan)
+    results = _summaries(outcomes, plan, side)
+    comparisons = _comparisons(outcomes)
+    _tell(results, comparisons, plan)
+    if json is not None:
+        _write_json(json, plan, choices, results, comparisons, complete)
+    if plot is not None:
+        _draw(plot, outcomes, results)
+    if not complete:
+        note("interrupted; the numbers above are those of the folds that were finished")
+        raise typer.Exit(130)
+
+
+def _collect(estimators: dict[str, Any], plan: Plan) -> tuple[dict[str, list[Outcome]], bool]:
+    """Outcomes of each classifier, and whether all tasks were done; an interrupt keeps the tasks that all finished."""
+    from marginbayes.evaluation import run
+
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in estimators}
+    complete = True
+    with progress() as bar:
+        steps = bar.add_task("evaluating", total=plan.n_tasks * len(estimators))
+        try:
+            for outcome in run(estimators, plan.tasks, plan.classes):
+                outcomes[outcome.name].append(outcome)
+                bar.update(steps, advance=1, description=f"evaluating {outcome.name}")
+        except KeyboardInterrupt:
+            complete = False
+    done = min(len(found) for found in outcomes.values())
+    if not done:
+        raise KeyboardInterrupt
+    return {name: found[:done] for name, found in outcomes.items()}, complete
+
+
+def _summaries(outcomes: dict[str, list[Outcome]], plan: Plan, positive: Any) -> list[Evaluation]:
+    from marginbayes.evaluation import summarise
+
+    return [summarise(found, plan.classes, positive) for found in outcomes.values()]
+
+
+def _comparisons(outcomes: dict[str, list[Outcome]]) -> list[Comparison]:
+    """Every pair, the later of the two first: what is given last is usually what is hoped to be better."""
+    from marginbayes.evaluation import compare
+
+    return [compare(outcomes[b], outcomes[a]) for a, b in combinations(outcomes, 2)]
+
+
+def _tell(results: list[Evaluation], comparisons: list[Comparison], plan: Plan) -> None:
+    from marginbayes.cli import results as view
+
+    console = output()
+    console.print(plan.description, soft_wrap=True)
+    console.print(view.metrics_table(results))
+    for result in results:
+        console.print(view.confusion_view(result, console.width))
+    for comparison in comparisons:
+        console.print(view.comparison_line(comparison), soft_wrap=True)
+
+
+def _write_json(
+    path: Path,
+    plan: Plan,
+    choices: Choices,
+    results: list[Evaluation],
+    comparisons: list[Comparison],
+    complete: bool,
+) -> None:
+    from dataclasses import asdict
+
+    from marginbayes import __version__
+    from marginbayes.network.json import format_document, write_text
+
+    document = {
+        "format": "marginbayes.evaluation",
+        "version": 1,
+        "marginbayes": __version__,
+        **plan.settings,
+        "learning": {**asdict(choices), "categorical": list(choices.categorical)},
+        "complete": complete,
+        "results": [result.to_dict() for result in results],
+        "comparisons": [comparison.to_dict() for comparison in comparisons],
+    }
+    write_text(path, format_document(document))
+    output().print(f"numbers written to {path}", soft_wrap=True)
+
+
+def _draw(folder: Path, outcomes: dict[str, list[Outcome]], results: list[Evaluation]) -> None:
+    from marginbayes.cli.pictures import save_picture
+    from marginbayes.cli.results import reliability
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for result in results:
+        display = reliability(outcomes[result.name], result)
+        path = folder / f"reliability-{result.name}.png"
+        save_picture(display.plot, path)
+        output().print(f"drawn in {path}", soft_wrap=True)

@@ -1,0 +1,168 @@
+"""`marginbayes explain`: what each feature of a row says about its class."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginbayes.cli import options
+from marginbayes.cli.console import cell, grid, output, printable
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from marginbayes.cli.tables import Table
+    from marginbayes.plotting.evidence import EvidenceDisplay
+
+Row = Annotated[int, typer.Option("--row", "-r", min=1, help="Which row; the first row of data is 1.")]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="CLASS",
+        help="The class to explain; by default the predicted one, with two classes the second.",
+        show_default=False,
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="CLASS",
+        help="The class to compare it with; by default the most probable other one.",
+        show_default=False,
+    ),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", help="Draw it there (.png, .svg or .pdf).", show_default=False),
+]
+MaxFeatures = Annotated[
+    int, typer.Option("--max-features", min=1, help="List the heaviest so many, and sum the others.")
+]
+IgnoreExtra = Annotated[bool, typer.Option("--ignore-extra", help="Ignore columns that the model does not know.")]
+
+
+def explain(
+    model: options.Model,
+    data: options.Data,
+    row: Row = 1,
+    target: Target = None,
+    against: Against = None,
+    max_features: MaxFeatures = 15,
+    plot: Plot = None,
+    ignore_extra: IgnoreExtra = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = "utf-8",
+) -> None:
+    """Show how much each feature of a row speaks for its class.
+
+    The prior and the weights of evidence sum to the log-odds of the class: nothing is left unexplained.
+
+    Example: `marginbayes explain model.json patients.csv --row 3 --plot row3.png`
+    """
+    from marginbayes.cli.labels import find_label
+    from marginbayes.cli.models import check_writable, load_model
+    from marginbayes.cli.predict import read_for
+    from marginbayes.cli.tables import Reading, features_for
+    from marginbayes.plotting.evidence import EvidenceDisplay
+
+    if plot is not None:
+        check_writable(plot, [".png", ".svg", ".pdf"])
+    classifier: Any = load_model(model)
+    if not hasattr(classifier, "explain"):
+        raise ValueError(
+            f"{model} is an AODE model, an average of networks, whose log-odds are not a sum over features"
+        )
+    classes = classifier.classes_.tolist()
+    sides = {
+        role: None if text is None else find_label(text, classes, f"--{role}")
+        for role, text in (("target", target), ("against", against))
+    }
+    if target is not None and sides["target"] == sides["against"]:
+        raise ValueError(f"--target and --against are the same class {target!r}")
+    table = read_for(classifier, data, Reading(separator, encoding))
+    if row > len(table.frame):
+        raise ValueError(f"{table.name} has {len(table.frame)} rows, so there is no row {row}")
+    X = features_for(classifier.schema_, table, ignore_extra=ignore_extra).iloc[[row - 1]]
+    display = EvidenceDisplay.from_explanation(classifier.explain(X, **sides), 0, max_features)
+    _print(display, f"{table.name}, row {row}")
+    output().print(_conclusion(display, _truth(table, classifier.schema_.target.name, row)), soft_wrap=True)
+    if plot is not None:
+        from marginbayes.cli.pictures import save_picture
+
+        save_picture(display.plot, plot)
+        output().print(f"drawn in {plot}", soft_wrap=True)
+
+
+def _print(display: EvidenceDisplay, where: str) -> None:
+    """The same bars as in the picture, as text."""
+    from marginbayes.plotting.evidence import AGAINST, FOR
+
+    console = output()
+    title = f"{where}: log-odds of {printable(display.target)} against {printable(display.against)}"
+    table = grid("", "nats", "", right=("nats",), title=title)
+    table.show_header = False
+    bars = display.bars()
+    scale = _Scale.of([weight for _, weight, _ in bars], _room(console.width, [label for label, _, _ in bars]))
+    for k, (label, weight, color) in enumerate(bars):
+        style = {FOR: "blue", AGAINST: "dark_orange"}.get(color, "dim" if k < len(bars) - 1 else "bold")
+        bar = scale.bar(weight, style, fancy=console.encoding.lower().startswith("utf"))
+        table.add_row(cell(label), cell(f"{weight:+.2f}"), bar, end_section=k in (0, len(bars) - 2))
+    console.print(table)
+
+
+def _room(width: int, labels: list[str]) -> int:
+    """Columns left for the bars beside the longest label and the numbers."""
+    return max(16, width - max(map(len, labels)) - 18)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Columns to the left of zero, and columns for one nat."""
+
+    left: int
+    nat: float
+
+    @classmethod
+    def of(cls, weights: list[float], room: int) -> _Scale:
+        """The scale on which the longest bars fill the room."""
+        finite = [w for w in weights if math.isfinite(w)]
+        low, high = min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
+        nat = room / ((high - low) or 1.0)
+        return cls(round(-low * nat), nat)
+
+    def bar(self, weight: float, style: str, fancy: bool) -> Text:
+        """A bar from zero to the right (above zero) or to the left; an infinite weight has an arrow."""
+        from rich.text import Text
+
+        block, middle = ("█", "│") if fancy else ("#", "|")
+        length = round(abs(weight) * self.nat) if math.isfinite(weight) else 0
+        before = block * length if weight < 0 else "<" if weight == -math.inf else ""
+        after = block * length if weight > 0 else ">" if weight == math.inf else ""
+        text = Text(before.rjust(self.left), style=style)
+        text.append(middle, style="dim")
+        return text.append(after, style=style)
+
+
+def _truth(table: Table, target: str, row: int) -> str:
+    """What the table itself says about the row, if it says anything."""
+    import pandas as pd
+
+    if target not in table.frame.columns or pd.isna(table.frame[target].iloc[row - 1]):
+        return ""
+    return f"; the table says {printable(table.frame[target].iloc[row - 1])}"
+
+
+def _conclusion(display: EvidenceDisplay, truth: str) -> str:
+    from marginbayes.plotting.evidence import percent
+
+    missing = f"; {display.n_missing} features are missing and weigh nothing" if display.n_missing else ""
+    return (
+        f"P({printable(display.target)}) against {printable(display.against)}: "
+        f"{percent(display.prior_probability)} before, {percent(display.probability)} after{truth}{missing}"
+    )

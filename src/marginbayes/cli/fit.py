@@ -1,0 +1,162 @@
+"""`marginbayes fit`: learn a model from a table."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginbayes.cli import options
+from marginbayes.cli.console import cell, grid, output, working
+
+if TYPE_CHECKING:
+    from marginbayes.cli.tables import Training
+    from marginbayes.data.schema import Schema, Variable
+
+MOST_COLUMNS, LONGEST_NAME = 40, 30
+# What the schema says of a variable's origin, as a word, and the rule behind it where that is not plain.
+KINDS = {
+    "class": ("class", ""),
+    "type of the column": ("category", ""),
+    "discretised by mdlp": ("number", ""),
+    "named in categorical_features": ("as told", "as told: numbers that --categorical makes categories"),
+    "at most two whole numbers": ("flag", "flag: at most two whole numbers, which are taken as categories"),
+    "distinct numbers, discretizer=None": ("as is", "as is: each distinct number is a level"),
+    "no value at all": ("empty", "empty: all cells are missing"),
+}
+
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target", "-t", metavar="COL", help="The column to predict; data sets know theirs.", show_default=False
+    ),
+]
+StructureOption = Annotated[
+    options.Structure,
+    typer.Option("--structure", "-s", help="Naive Bayes, tree-augmented, or averaged one-dependence."),
+]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option("--model", "-m", metavar="FILE", help="Where to write the model (.json).", show_default=False),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        metavar="COL",
+        help="A column with the weight of each row.",
+        rich_help_panel=options.READING,
+        show_default=False,
+    ),
+]
+AllColumns = Annotated[bool, typer.Option("--all-columns", help=f"List all columns, not the first {MOST_COLUMNS}.")]
+
+
+def fit(
+    data: options.Data,
+    target: Target = None,
+    structure: StructureOption = options.Structure.tan,
+    model: ModelFile = None,
+    all_columns: AllColumns = False,
+    smoothing: options.Smoothing = 1.0,
+    missing: options.MissingOption = options.Missing.available,
+    discretizer: options.DiscretizerOption = options.Discretizer.mdlp,
+    class_weight: options.ClassWeightOption = None,
+    jobs: options.Jobs = None,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    weight: Weight = None,
+    separator: options.Separator = None,
+    encoding: options.Encoding = "utf-8",
+) -> None:
+    """Learn a model from a table and say what became of each column.
+
+    Example: `marginbayes fit patients.csv --target outcome --model model.json`
+    """
+    from marginbayes.cli.models import Choices, build, check_writable, save_model
+    from marginbayes.cli.tables import Reading, check_column, read_data, training
+
+    if model is not None:
+        check_writable(model, [".json"])
+    choices = Choices(
+        smoothing,
+        missing.value,
+        discretizer.value,
+        tuple(categorical or ()),
+        class_weight.value if class_weight else None,
+        jobs,
+    )
+    classifier = build(structure.value, choices)
+    table = read_data(data, Reading(separator, encoding))
+    for name in choices.categorical:
+        check_column(name, table)
+    rows = training(table, target, drop or (), weight)
+    with working(f"learning {structure.value} from {len(rows.y)} rows"):
+        seconds, accuracy = _learn(classifier, rows)
+    if model is not None:
+        save_model(classifier, model)
+    _report(classifier, rows, seconds, accuracy, all_columns)
+    where = "no model was written; --model FILE writes one" if model is None else f"model written to {model}"
+    output().print(where, soft_wrap=True)
+
+
+def _learn(classifier: Any, rows: Training) -> tuple[float, float]:
+    """Fit; the seconds it took, and the accuracy on the same rows."""
+    import pandas as pd
+
+    start = time.perf_counter()
+    classifier.fit(rows.X, pd.Series(rows.y, name=rows.target), sample_weight=rows.weights)
+    seconds = time.perf_counter() - start
+    return seconds, float(classifier.score(rows.X, rows.y, sample_weight=rows.weights))
+
+
+def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, all_columns: bool) -> None:
+    console = output()
+    console.print(_schema_table(classifier.schema_, rows, None if all_columns else MOST_COLUMNS))
+    console.print(
+        f"{len(rows.y)} rows, {rows.X.shape[1]} features, {len(classifier.classes_)} classes; "
+        f"learned in {seconds:.2f} s"
+    )
+    console.print(f"accuracy on these same rows {accuracy:.4f} (marginbayes evaluate tells that of new rows)")
+
+
+def _schema_table(schema: Schema, rows: Training, most: int | None) -> Any:
+    """What each column became, one line each."""
+    table = grid("column", "kind", "levels", "missing", "cuts or levels", right=("levels", "missing"))
+    for column in table.columns[:-1]:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    table.columns[0].max_width = LONGEST_NAME
+    holes = rows.X.isna().mean()
+    shown = schema.variables if most is None else schema.variables[: most + 1]
+    for variable in shown:
+        share = 0.0 if variable is schema.target else float(holes[variable.name])
+        name = cell(variable.name, "bold" if variable is schema.target else "")
+        size = str(variable.cardinality)
+        levels = cell(_levels(variable))
+        # The column may shrink, its text is cut rather than wrapped.
+        levels.no_wrap, levels.overflow = True, "ellipsis"
+        table.add_row(name, _kind(variable), size, _percent(share), levels)
+    if len(shown) < len(schema.variables):
+        table.add_row(f"... {len(schema.variables) - len(shown)} more", "", "", "", "--all-columns shows them")
+    rules = {KINDS[v.origin][1] for v in shown if v.origin in KINDS and KINDS[v.origin][1]}
+    table.caption, table.caption_justify = "\n".join(sorted(rules)) or None, "left"
+    return table
+
+
+def _kind(variable: Variable) -> str:
+    return KINDS[variable.origin][0] if variable.origin in KINDS else variable.origin
+
+
+def _levels(variable: Variable) -> str:
+    if variable.cuts is None:
+        return ", ".join("missing" if level is None else str(level) for level in variable.levels)
+    extra = ["missing"] if variable.levels[-1] is None else []
+    return ", ".join([*(f"{cut:.5g}" for cut in variable.cuts), *extra]) or "no cut: tells nothing of the class"
+
+
+def _percent(share: float) -> str:
+    if not share:
+        return ""
+    return f"{share:.1%}" if share >= 0.001 else "< 0.1%"

@@ -1,0 +1,111 @@
+"""Models: made from options, read from files, written to files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from marginbayes.estimators.base import BaseClassifier
+    from marginbayes.network import Network
+
+__all__ = ["Choices", "build", "check_writable", "load_model", "read_network", "save_model", "write_network"]
+
+FORMATS = ".json, .bif, .xmlbif or .xml"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How to learn: the options of `fit` and `evaluate`."""
+
+    smoothing: float = 1.0
+    missing: str = "available"
+    discretizer: str = "mdlp"
+    categorical: tuple[str, ...] = ()
+    class_weight: str | None = None
+    n_jobs: int | None = None
+
+
+def build(structure: str, choices: Choices) -> BaseClassifier:
+    """The classifier, not yet fitted, that the options describe."""
+    from marginbayes.estimators import AODEClassifier, BayesNetClassifier
+
+    shared: dict[str, Any] = {
+        "smoothing": choices.smoothing,
+        "discretizer": None if choices.discretizer == "none" else choices.discretizer,
+        "categorical_features": list(choices.categorical) or "from_dtype",
+        "class_weight": choices.class_weight,
+        "n_jobs": choices.n_jobs,
+    }
+    if structure != "aode":
+        return BayesNetClassifier(structure, missing=choices.missing, **shared)
+    if choices.missing != "available":
+        raise ValueError(f"--missing {choices.missing} is not for aode, which knows 'available' only")
+    return AODEClassifier(**shared)
+
+
+def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:
+    """Raise unless a file of one of these kinds can be written there: before the work, not after it."""
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise ValueError(f"the name of {path} should end in {' or '.join(suffixes)}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder")
+    if not path.resolve().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.resolve().parent}")
+
+
+def save_model(classifier: Any, path: Path) -> None:
+    """Write a fitted classifier as JSON, whole or not at all."""
+    writer = classifier.network_ if hasattr(classifier, "network_") else classifier
+    writer.to_json(path)
+
+
+def load_model(path: Path) -> BaseClassifier:
+    """The fitted classifier in a file."""
+    from marginbayes.estimators import AODEClassifier, BayesNetClassifier
+
+    _check_there(path)
+    if path.suffix.lower() == ".json" and _is_aode(path):
+        return AODEClassifier.from_json(path)
+    return BayesNetClassifier.from_network(read_network(path))
+
+
+def read_network(path: Path, target: str | None = None) -> Network:
+    """The network in a .json, .bif, .xmlbif or .xml file; `target` names the class of a foreign one."""
+    from marginbayes.network import Network
+
+    _check_there(path)
+    suffix = path.suffix.lower()
+    if suffix == ".bif":
+        return Network.from_bif(path, target)
+    if suffix in (".xmlbif", ".xml"):
+        return Network.from_xmlbif(path, target)
+    if suffix != ".json":
+        raise ValueError(f"cannot tell the format of {path}: its name should end in {FORMATS}")
+    if _is_aode(path):
+        raise ValueError(f"{path} is an AODE model, which is an average of many networks and not one")
+    network = Network.from_json(path)
+    if target not in (None, network.schema.target.name):
+        raise ValueError(f"the class of {path} is {network.schema.target.name!r}; --target is for .bif and .xmlbif")
+    return network
+
+
+def write_network(network: Network, path: Path) -> None:
+    """Write a network in the format that the file's name tells."""
+    suffix = path.suffix.lower()
+    write = {".json": network.to_json, ".bif": network.to_bif}.get(suffix, network.to_xmlbif)
+    write(path)
+
+
+def _check_there(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+
+
+def _is_aode(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b'"marginbayes.aode"' in file.read(4096)

@@ -1,0 +1,180 @@
+"""What an evaluation tests on: folds, a test file, or the split of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.cli.console import note
+from marginbayes.cli.labels import match_labels, text_of
+from marginbayes.cli.tables import Reading, Table, Training, check_column, read_data, training
+
+if TYPE_CHECKING:
+    from marginbayes.evaluation import Task
+
+__all__ = ["Plan", "Testing", "make_plan"]
+
+DEFAULT_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Testing:
+    """The options that say what to test on; `folds` is None where none was asked for."""
+
+    folds: int | None
+    repeats: int
+    seed: int
+    test: str | None
+    split: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Training and test sets, all classes, a line for people, and the same as settings for a file."""
+
+    tasks: Iterable[Task] = field(repr=False)
+    n_tasks: int
+    classes: NDArray[Any]
+    description: str
+    settings: dict[str, Any]
+
+
+def make_plan(
+    data: str,
+    reading: Reading,
+    target: str | None,
+    drop: tuple[str, ...],
+    categorical: tuple[str, ...],
+    testing: Testing,
+) -> Plan:
+    """The plan that the options describe."""
+    _check_choice(testing)
+    table = read_data(data, reading)
+    for name in categorical:
+        check_column(name, table)
+    rows = training(table, target, drop)
+    if testing.test is not None:
+        return _against_file(rows, table, testing.test, reading, drop)
+    if testing.split:
+        return _by_split(rows, table)
+    return _by_folds(rows, table, testing)
+
+
+def _check_choice(testing: Testing) -> None:
+    chosen = [
+        name
+        for name, given in (
+            ("--folds", testing.folds is not None),
+            ("--test", testing.test is not None),
+            ("--split", testing.split),
+        )
+        if given
+    ]
+    if len(chosen) > 1:
+        raise ValueError(f"{' and '.join(chosen)} exclude each other; choose one")
+    if testing.repeats > 1 and chosen and chosen[0] != "--folds":
+        raise ValueError(f"--repeats is for cross-validation, not for {chosen[0]}")
+
+
+def _by_folds(rows: Training, table: Table, testing: Testing) -> Plan:
+    from marginbayes.evaluation import small_classes, stratified_tasks
+
+    folds = DEFAULT_FOLDS if testing.folds is None else testing.folds
+    _note_small(small_classes(rows.y, folds), folds)
+    classes = _at_least_two(np.unique(rows.y), rows.target)
+    tasks = stratified_tasks(rows.X, rows.y, folds, testing.repeats, testing.seed)
+    times = "" if testing.repeats == 1 else f", {testing.repeats} times"
+    how = f"{folds}-fold cross-validation{times}, seed {testing.seed}"
+    settings = {"folds": folds, "repeats": testing.repeats, "seed": testing.seed}
+    return _plan(tasks, folds * testing.repeats, classes, rows, table, how, settings)
+
+
+def _note_small(small: dict[Any, int], folds: int) -> None:
+    alone = [str(label) for label, n in small.items() if n == 1]
+    few = [f"{label} ({n})" for label, n in small.items() if n > 1]
+    if alone:
+        note(f"classes with a single row, which stays in the training set, are never tested: {_some(alone)}")
+    if few:
+        note(f"classes with fewer rows than the {folds} folds are missing from some tests: {_some(few)}")
+
+
+def _against_file(rows: Training, table: Table, test: str, reading: Reading, drop: tuple[str, ...]) -> Plan:
+    import pandas as pd
+
+    from marginbayes.evaluation import holdout
+
+    text = [c for c in table.frame.columns if pd.api.types.is_object_dtype(table.frame[c])]
+    other = read_data(test, reading, text)
+    asked = training(other, rows.target, [name for name in drop if name in other.frame.columns])
+    X = _same_columns(rows.X, asked.X, other)
+    truth = match_labels(asked.y, np.unique(rows.y))
+    task = holdout(rows.X, rows.y, X, truth)
+    how = f"tested on the {len(truth)} rows of {test}"
+    return _holdout_plan(task, rows, table, how, {"test": test})
+
+
+def _same_columns(train: Any, test: Any, other: Table) -> Any:
+    missing = [c for c in train.columns if c not in test.columns]
+    if missing:
+        raise ValueError(f"{other.name} lacks the column {missing[0]!r} of the training data")
+    extra = [c for c in test.columns if c not in train.columns]
+    if extra:
+        raise ValueError(
+            f"{other.name} has the column {extra[0]!r}, which the training data lack; leave it out with --drop"
+        )
+    return test[list(train.columns)]
+
+
+def _by_split(rows: Training, table: Table) -> Plan:
+    from marginbayes.evaluation import holdout
+
+    if table.train is None or table.test is None:
+        raise ValueError(f"{table.name} comes without a split; leave out --split to cross-validate")
+    train, test = (np.flatnonzero(np.isin(rows.rows, part)) for part in (table.train, table.test))
+    task = holdout(rows.X.iloc[train], rows.y[train], rows.X.iloc[test], rows.y[test])
+    how = f"trained on {len(train)} rows and tested on {len(test)}, by the split of the data set"
+    return _holdout_plan(task, rows, table, how, {"split": True})
+
+
+def _holdout_plan(task: Task, rows: Training, table: Table, how: str, settings: dict[str, Any]) -> Plan:
+    known = _at_least_two(np.unique(task.y_train), rows.target)
+    new, counts = np.unique(task.y_test[~np.isin(task.y_test, known)], return_counts=True)
+    if len(new):
+        note(
+            f"the training data lack the classes {_some([str(c) for c in new])}: their {counts.sum()} test rows "
+            "count as wrong, and make the log loss infinite"
+        )
+    classes = np.unique(np.concatenate([known, new])) if len(new) else known
+    return _plan([task], 1, classes, rows, table, how, settings)
+
+
+def _plan(
+    tasks: Iterable[Task],
+    n_tasks: int,
+    classes: NDArray[Any],
+    rows: Training,
+    table: Table,
+    how: str,
+    settings: dict[str, Any],
+) -> Plan:
+    labels, counts = np.unique(rows.y, return_counts=True)
+    most = f"{labels[counts.argmax()]} ({counts.max() / counts.sum():.1%})"
+    about = (
+        f"{table.name}: {len(rows.y)} rows, {rows.X.shape[1]} features, {len(labels)} classes, most often {most}; {how}"
+    )
+    named = {"data": table.name, "target": rows.target, "rows": len(rows.y), "features": rows.X.shape[1]}
+    return Plan(tasks, n_tasks, classes, about, {**named, **settings})
+
+
+def _at_least_two(classes: NDArray[Any], target: str) -> NDArray[Any]:
+    if len(classes) < 2:
+        raise ValueError(f"all rows have the label {text_of(classes[0])!r} in {target!r}; there is nothing to evaluate")
+    return classes
+
+
+def _some(names: list[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

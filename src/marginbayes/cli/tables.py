@@ -1,0 +1,240 @@
+"""Tables named on the command line: a file, or a data set known by name."""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.cli.console import note, working
+from marginbayes.cli.labels import label_array, text_of
+
+if TYPE_CHECKING:
+    from marginbayes.data.schema import Schema, Variable
+
+__all__ = [
+    "Reading",
+    "Table",
+    "Training",
+    "check_column",
+    "features_for",
+    "find_set",
+    "read_data",
+    "text_columns",
+    "training",
+]
+
+TEXT_FILES = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a text file: the separator (None: as its name says) and the encoding."""
+
+    separator: str | None = None
+    encoding: str = "utf-8"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table, all of its columns, and what is known of it if it is a data set: its target and its split."""
+
+    name: str
+    frame: Any
+    target: str | None = None
+    train: NDArray[np.intp] | None = None
+    test: NDArray[np.intp] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Features, labels, weights (None: all one) and the name of the target; `rows` are their numbers in the table."""
+
+    X: Any
+    y: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    target: str
+    rows: NDArray[np.intp]
+
+
+# -- reading
+
+
+def read_data(source: str, reading: Reading, text_columns: Sequence[str] = ()) -> Table:
+    """Table of a file or of a data set; the text columns of a text file stay strings whatever they look like."""
+    path = Path(source)
+    _check_encoding(reading.encoding)
+    with working(f"reading {source}"):
+        table = _read_file(path, reading, text_columns) if path.is_file() else _load(source, path)
+    if not len(table.frame):
+        raise ValueError(f"{source} has no rows")
+    return table
+
+
+def find_set(name: str) -> str:
+    """Where a data set comes from; raises for a name that is unknown."""
+    from marginbayes import datasets
+
+    try:
+        return datasets.where(name)
+    except ValueError as error:
+        text = str(error).replace("datasets.available() lists", "'marginbayes data list' shows")
+        raise ValueError(text) from None
+
+
+def _load(source: str, path: Path) -> Table:
+    from marginbayes import datasets
+
+    if path.suffix or path.exists() or len(path.parts) > 1:
+        raise FileNotFoundError(f"{source} is a folder" if path.is_dir() else f"there is no file {source}")
+    try:
+        find_set(source)
+    except ValueError as error:
+        raise ValueError(f"there is no file {source}, and {error}") from None
+    data = datasets.load(source)
+    target = str(data.y.name)
+    while target in data.X.columns:
+        target += "_"
+    return Table(source, data.X.assign(**{target: data.y}), target, data.train, data.test)
+
+
+def _check_encoding(name: str) -> None:
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        raise ValueError(f"there is no encoding {name!r}; such as utf-8, latin-1 and cp1252 are") from None
+
+
+def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Table:
+    from marginbayes import datasets
+
+    suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+    if text_columns and suffix in TEXT_FILES:
+        from marginbayes.datasets.files import read_delimited
+
+        frame = read_delimited(
+            path,
+            separator=reading.separator or TEXT_FILES[suffix],
+            encoding=reading.encoding,
+            text_columns=text_columns,
+        )
+    else:
+        frame = datasets.read_table(path, separator=reading.separator, encoding=reading.encoding)
+    frame.columns = [str(name) for name in frame.columns]
+    return Table(str(path), frame)
+
+
+# -- what to learn from
+
+
+def training(table: Table, target: str | None, drop: Iterable[str] = (), weight: str | None = None) -> Training:
+    """Features and labels of a table; rows without a label are left out, with a note."""
+    name = table.target if target is None else target
+    if name is None:
+        columns = _listed(list(table.frame.columns))
+        raise ValueError(f"say with --target which column of {table.name} is the class; it has {columns}")
+    for column in (name, *drop, *([] if weight is None else [weight])):
+        check_column(column, table)
+    labelled = np.flatnonzero(table.frame[name].notna().to_numpy())
+    _note_unlabelled(table, name, len(labelled))
+    frame = table.frame.iloc[labelled]
+    X = frame.drop(columns=list({name, *drop, *([] if weight is None else [weight])}))
+    if not X.shape[1]:
+        raise ValueError(f"{table.name} has no column left to learn from besides the target {name!r}")
+    weights = None if weight is None else _weights(frame[weight], weight)
+    return Training(X, label_array(frame[name], name), weights, name, labelled)
+
+
+def check_column(name: str, table: Table) -> None:
+    """Raise unless the table has this column."""
+    if name in table.frame.columns:
+        return
+    columns = [str(c) for c in table.frame.columns]
+    near = difflib.get_close_matches(name, columns, 2)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(columns)}"
+    raise ValueError(f"{table.name} has no column {name!r}; {hint}")
+
+
+def _note_unlabelled(table: Table, name: str, labelled: int) -> None:
+    lost = len(table.frame) - labelled
+    if not labelled:
+        raise ValueError(f"no row of {table.name} has a label in the column {name!r}")
+    if lost:
+        note(f"{lost} of {len(table.frame)} rows have no label in {name!r} and are left out")
+
+
+def _weights(column: Any, name: str) -> NDArray[np.float64]:
+    import pandas as pd
+
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    bad = ~(np.isfinite(numbers) & (numbers >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"row {row + 1} has the weight {column.iloc[row]!r} in {name!r}; weights are numbers, zero or more"
+        )
+    return np.asarray(numbers)
+
+
+# -- what to predict from
+
+
+def text_columns(schema: Schema) -> list[str]:
+    """Features whose levels are strings: to be read as such, so that "007" does not become 7."""
+    return [v.name for v in schema.features if v.cuts is None and _all_strings(v)]
+
+
+def features_for(schema: Schema, table: Table, *, ignore_extra: bool, keep: Sequence[str] = ()) -> Any:
+    """The features of a model in a table, of the type they had at fit; a missing or extra column is an error."""
+    names, there = list(schema.names[1:]), list(table.frame.columns)
+    missing = [n for n in names if n not in there]
+    if missing:
+        raise ValueError(
+            f"{table.name} lacks {_counted('column', missing)} of the model; "
+            f"add {_pronoun(missing)}, with empty cells where a value is unknown"
+        )
+    extra = [n for n in there if n not in {*names, *keep, schema.target.name}]
+    if extra and not ignore_extra:
+        raise ValueError(
+            f"{table.name} has {_counted('column', extra)} that the model does not know; "
+            f"leave {_pronoun(extra)} out, or say --ignore-extra"
+        )
+    frame = table.frame[names].copy()
+    for variable in schema.features:
+        frame[variable.name] = _of_type(variable, frame[variable.name])
+    return frame
+
+
+def _of_type(variable: Variable, column: Any) -> Any:
+    """Cells as the level they mean where file and model differ in type: 1 and "1", 1.0 and 1."""
+    import pandas as pd
+
+    numbers = pd.api.types.is_numeric_dtype(column)
+    if variable.cuts is not None or numbers != _all_strings(variable):
+        return column
+    known = {text_of(level): level for level in variable.levels if level is not None}
+    return column.astype(object).map(lambda v: known.get(text_of(v), v), na_action="ignore")
+
+
+def _all_strings(variable: Variable) -> bool:
+    known = [level for level in variable.levels if level is not None]
+    return bool(known) and all(isinstance(level, str) for level in known)
+
+
+def _counted(what: str, names: list[str]) -> str:
+    return f"the {what} {names[0]!r}" if len(names) == 1 else f"{len(names)} {what}s ({_listed(names)})"
+
+
+def _pronoun(names: list[str]) -> str:
+    return "it" if len(names) == 1 else "them"
+
+
+def _listed(names: list[str], most: int = 8) -> str:
+    shown = ", ".join(map(repr, names[:most]))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

@@ -1,0 +1,140 @@
+"""What the user knows about the graph, checked for contradictions once and then obeyed by every learner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.graph import Dag
+
+__all__ = ["Constraints", "Rules"]
+
+Edge = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Edges and variables that are settled beforehand, by name.
+
+    Parameters
+    ----------
+    required : sequence of (parent, child)
+        Edges that must be there. The class as parent means that the feature must be kept.
+    forbidden : sequence of (parent, child)
+        Edges that must not be there. The class as parent means that the feature must be dropped.
+    tiers : sequence of sequences of names
+        Features in the order in which they come about: no edge leads from a later tier to an earlier one. Features that
+        are in no tier are free.
+    keep : sequence of names
+        Features that may not be dropped.
+
+    Examples
+    --------
+    >>> Constraints(required=[("age", "pressure")], tiers=[["age", "sex"], ["pressure"]])
+    Constraints(required=(('age', 'pressure'),), forbidden=(), tiers=(('age', 'sex'), ('pressure',)), keep=())
+    """
+
+    required: Sequence[Edge] = ()
+    forbidden: Sequence[Edge] = ()
+    tiers: Sequence[Sequence[str]] = ()
+    keep: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("required", "forbidden"):
+            edges = tuple((str(a), str(b)) for a, b in getattr(self, name))
+            object.__setattr__(self, name, edges)
+        object.__setattr__(self, "tiers", tuple(tuple(map(str, tier)) for tier in self.tiers))
+        object.__setattr__(self, "keep", tuple(map(str, self.keep)))
+
+    def compile(self, names: Sequence[str], k: int) -> Rules:
+        """The rules for a graph over these names, the class first, with at most k feature parents.
+
+        Contradictions are refused with the cycle or the pair they lie in.
+        """
+        index = self._known(names)
+        allowed = ~np.eye(len(names), dtype=bool)
+        allowed[:, 0] = False
+        for earlier, later in combinations(self.tiers, 2):
+            allowed[np.ix_([index[n] for n in later], [index[n] for n in earlier])] = False
+        for a, b in self.forbidden:
+            allowed[index[a], index[b]] = False
+        self._check_pairs(names, index, allowed)
+        required: list[tuple[int, ...]] = [()] * len(names)
+        for a, b in dict.fromkeys(self.required):
+            if index[a]:
+                required[index[b]] += (index[a],)
+        Dag(tuple(names), tuple(required))  # names the cycle, if there is one
+        for child, parents in enumerate(required):
+            if len(parents) > k:
+                raise ValueError(
+                    f"{names[child]!r} has {len(parents)} required feature parents, but k={k} allows no more"
+                )
+        kept = {*(index[n] for n in self.keep), *(index[b] for a, b in self.required if not index[a])}
+        dropped = frozenset(index[b] for a, b in self.forbidden if not index[a])
+        kept |= {v for child, parents in enumerate(required) for v in (child, *parents) if parents}
+        for v in kept & dropped:
+            raise ValueError(f"{names[v]!r} must be kept, yet the edge from the class to it is forbidden")
+        return Rules(k, allowed, tuple(required), frozenset(kept), dropped)
+
+    def _known(self, names: Sequence[str]) -> dict[str, int]:
+        index = {name: i for i, name in enumerate(names)}
+        named = [n for edge in (*self.required, *self.forbidden) for n in edge]
+        for n in (*named, *(n for tier in self.tiers for n in tier), *self.keep):
+            if n not in index:
+                raise ValueError(f"the constraints name {n!r}, which is not a variable")
+        listed = [n for tier in self.tiers for n in tier]
+        for n in listed:
+            if listed.count(n) > 1:
+                raise ValueError(f"{n!r} stands in two tiers")
+            if not index[n]:
+                raise ValueError(f"tiers order the features; {n!r} is the class")
+        return index
+
+    def _check_pairs(self, names: Sequence[str], index: dict[str, int], allowed: NDArray[np.bool_]) -> None:
+        for a, b in self.required:
+            if a == b:
+                raise ValueError(f"the edge {a!r} -> {b!r} leads from a variable to itself")
+            if not index[b]:
+                raise ValueError(
+                    f"the edge {a!r} -> {b!r} is required, but {names[0]!r} is the class and has no parents here"
+                )
+            if (a, b) in self.forbidden:
+                raise ValueError(f"the edge {a!r} -> {b!r} is both required and forbidden")
+            if not allowed[index[a], index[b]]:
+                raise ValueError(f"the edge {a!r} -> {b!r} is required, but the tiers forbid it")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Constraints by index: which feature may be a parent of which, and what is there from the start."""
+
+    k: int
+    allowed: NDArray[np.bool_]  # [parent, child]
+    required: tuple[tuple[int, ...], ...]
+    keep: frozenset[int]
+    dropped: frozenset[int]
+
+    def restricted(self, candidates: NDArray[np.bool_]) -> Rules:
+        """The same rules with fewer parents to choose from; required ones stay."""
+        allowed = self.allowed & candidates
+        for child, parents in enumerate(self.required):
+            allowed[list(parents), child] = True
+        return Rules(self.k, allowed, self.required, self.keep, self.dropped)
+
+    def violated_by(self, parents: Sequence[Iterable[int] | None]) -> bool:
+        """Whether a structure (feature parents for each variable, None: dropped) breaks a rule."""
+        for child, own in enumerate(parents):
+            if own is None:
+                if child in self.keep:
+                    return True
+                continue
+            chosen = set(own)
+            if not set(self.required[child]) <= chosen or len(chosen) > self.k:
+                return True
+            if child in self.dropped or any(not self.allowed[p, child] for p in chosen):
+                return True
+        return False

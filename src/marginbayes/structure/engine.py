@@ -1,0 +1,212 @@
+"""The state of a discriminative search: what families add to every row, and what a change would do to the score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.graph import Dag
+from marginbayes.scores.rowwise import RowScore
+
+__all__ = ["Engine"]
+
+Floats = NDArray[np.float64]
+Parents = tuple[int, ...] | None  # the feature parents; None: the feature is dropped, without the class on top
+
+SMOOTHINGS = ("laplace", "ess", "floor")
+
+
+class Engine:
+    """Families with smoothed maximum-likelihood tables, and the vector of every row that they add up to.
+
+    A change of one family costs one pass over the distinct rows. Mutable: it belongs to one search.
+    """
+
+    def __init__(
+        self, schema: Schema, rows: Rows, score: RowScore, smoothing: float, kind: str, max_table: float
+    ) -> None:
+        from marginbayes.kernels import search
+
+        if kind not in SMOOTHINGS:
+            raise ValueError(f"kind={kind!r} is no smoothing for a search; choose one of {', '.join(SMOOTHINGS)}")
+        if not smoothing >= 0:
+            raise ValueError(f"smoothing={smoothing!r} must be a number that is not negative")
+        self._kernels = search
+        self.schema, self.score = schema, score
+        self.smoothing, self.kind, self.max_table = smoothing, kind, max_table
+        merged = rows.take(rows.codes[0] < rows.cardinalities[0]).merged()[0]
+        self.codes = merged.codes.astype(np.int32)
+        self.labels = merged.codes[0].astype(np.int64)
+        self.weights = np.ones(len(merged)) if merged.weights is None else merged.weights
+        self.total = float(self.weights.sum())
+        self.cards = np.array(schema.cardinalities, np.int64)
+        self.parents: list[Parents] = [(), *([()] * (len(schema.names) - 1))]
+        self.state = np.array(np.broadcast_to(self._prior(), self._shape))
+        for i in self.features:
+            self.add(self.state, i, ())
+        self._settle()
+
+    @property
+    def features(self) -> range:
+        """Indices of the features."""
+        return range(1, len(self.cards))
+
+    @property
+    def value(self) -> float:
+        """The score of the present structure."""
+        return self.score.value(self.loss, self.total)
+
+    def dag(self) -> Dag:
+        """The present structure; a dropped feature has no parents at all."""
+        parents = [() if p is None else (0, *p) for p in self.parents[1:]]
+        return Dag(self.schema.names, ((), *parents))
+
+    def ancestors(self, i: int) -> set[int]:
+        """The features above feature i, itself included."""
+        found, todo = set(), [i]
+        while todo:
+            v = todo.pop()
+            if v not in found:
+                found.add(v)
+                todo.extend(self.parents[v] or ())
+        return found
+
+    # -- what a family adds
+
+    def add(self, state: Floats, child: int, parents: Parents, sign: float = 1.0) -> Floats:
+        """Add what a family contributes to the vector of every row, in place; `sign=-1` takes it away."""
+        if parents is not None:
+            index, sizes = self._layout(child, parents)
+            self._check_table(child, parents)
+            self._kernels.add_family(
+                state,
+                index,
+                sizes,
+                self.labels,
+                self.weights,
+                self._classes,
+                self._binary,
+                self._smoothing,
+                self._amount(child, parents),
+                sign,
+            )
+        return state
+
+    def without(self, child: int) -> Floats:
+        """The vectors of all rows without what the child's present family adds."""
+        return self.add(self.state.copy(), child, self.parents[child], -1.0)
+
+    def losses_of(self, state: Floats) -> Floats:
+        """Loss of every row, weighted, for these vectors."""
+        return np.asarray(self.weights * self._kernels.losses(self.score.kind, state, self.labels, self.score.gamma))
+
+    def try_parents(
+        self, child: int, kept: Sequence[int], candidates: Sequence[int], limit: float, rest: Floats | None = None
+    ) -> Floats:
+        """Loss for each candidate as a parent of the child besides the kept ones; infinite where above the limit.
+
+        `rest` is `without(child)`, for those who ask several times.
+        """
+        if not len(candidates):
+            return np.empty(0)
+        self._check_table(child, (*kept, max(candidates, key=lambda j: self.cards[j])))
+        index, sizes = self._layout(child, kept)
+        return np.asarray(
+            self._kernels.score_candidates(
+                self.score.kind,
+                self.score.gamma,
+                self.without(child) if rest is None else rest,
+                self.labels,
+                self.weights,
+                self.order,
+                self.codes,
+                self.cards,
+                index,
+                sizes,
+                np.array(candidates, np.int64),
+                self._smoothing,
+                self._amount(child, kept)
+                / (self.cards[list(candidates)] if self.kind == "ess" else np.ones(len(candidates))),
+                limit,
+            )
+        )
+
+    def set_parents(self, child: int, parents: Parents) -> None:
+        """Change one family."""
+        self.state = self.add(self.without(child), child, parents)
+        self.parents[child] = parents
+        self._settle()
+
+    # -- inside
+
+    def _settle(self) -> None:
+        """Loss of the present state, and the order in which rows show a bad candidate soonest."""
+        each = self.losses_of(self.state)
+        self.loss = float(each.sum())
+        self.order = np.argsort(-each, kind="stable")
+
+    @property
+    def _classes(self) -> int:
+        return int(self.cards[0])
+
+    @property
+    def _binary(self) -> bool:
+        return self.score.name == "sbm"
+
+    @property
+    def _smoothing(self) -> int:
+        return int(self.kind == "floor")
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.labels), 1 if self._binary else self._classes
+
+    def _amount(self, child: int, parents: Sequence[int]) -> float:
+        if self.kind != "ess":
+            return self.smoothing
+        return self.smoothing / float(np.prod(self.cards[[0, child, *parents]], dtype=float))
+
+    def _layout(self, child: int, parents: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each row its cell in the table of child and parents, and the sizes of that table."""
+        family = [child, *parents]
+        sizes = self.cards[family] + 1
+        index = self.codes[child].astype(np.int64)
+        for v in parents:
+            index *= self.cards[v] + 1
+            index += self.codes[v]
+        return index, sizes
+
+    def _check_table(self, child: int, parents: Sequence[int]) -> None:
+        cells = math.prod(int(self.cards[v]) + 1 for v in (0, child, *parents))
+        if cells > self.max_table:
+            names = self.schema.names
+            raise ValueError(
+                f"the table of {names[child]!r} given {', '.join(repr(names[p]) for p in (0, *parents))} would have "
+                f"{cells:.2g} cells, more than max_table={self.max_table:.2g}; lower k, merge levels or raise max_table"
+            )
+
+    def _prior(self) -> Floats:
+        counts = np.bincount(self.labels, self.weights, self._classes)
+        amount = self._amount_of_class()
+        own = _log_share(counts, self.total, self._classes, self.kind, amount)
+        if not self._binary:
+            return np.asarray(own)[None, :]
+        # One against the rest is a class of two levels: (20) with the smoothing of its own table.
+        share = _log_share(counts, self.total, 2, self.kind, amount)
+        rest = _log_share(self.total - counts, self.total, 2, self.kind, amount)
+        return np.asarray((share - rest)[self.labels][:, None])
+
+    def _amount_of_class(self) -> float:
+        return self.smoothing / (2 if self._binary else self._classes) if self.kind == "ess" else self.smoothing
+
+
+def _log_share(part: Any, total: float, levels: int, kind: str, amount: float) -> Floats:
+    if kind == "floor":
+        return np.asarray(np.log(np.where(part > 0, part / total, amount)))
+    return np.asarray(np.log((part + amount) / (total + amount * levels)))

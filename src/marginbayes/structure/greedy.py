@@ -1,0 +1,107 @@
+"""Greedy edge adding, and the superparent heuristic."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.rows import Rows
+from marginbayes.structure.search import Search, SearchLearner
+
+__all__ = ["Greedy", "SuperParent"]
+
+Floats = NDArray[np.float64]
+
+
+class Greedy(SearchLearner):
+    """From naive Bayes, add the edge that improves the score most, until none does (Keogh & Pazzani 1999).
+
+    With ``score="cr"`` this is TAN-CR (k=1) and 2-tree-CR (k=2) of Pernkopf & Bilmes (2010, section 4.4.1). Ties go to
+    the smaller child, then to the smaller parent.
+
+    Cost: each of at most k d edges scores d^2 candidates, each in one pass over the distinct rows and the classes, or
+    less where it is given up early. See `SearchLearner` for the parameters.
+    """
+
+    def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002
+        """Add edges while one improves the score."""
+        while True:
+            best, chosen = search.engine.loss - search.tolerance, None
+            for child in search.open_features:
+                own, candidates = search.engine.parents[child], search.parents_for(child)
+                losses = search.engine.try_parents(child, own or (), candidates, best)
+                if len(losses) and losses.min() < best:
+                    best, chosen = float(losses.min()), (child, candidates[int(losses.argmin())])
+            if chosen is None:
+                return
+            child, parent = chosen
+            search.accept(child, (*(search.engine.parents[child] or ()), parent), "add", parent)
+
+
+class SuperParent(SearchLearner):
+    """The superparent heuristic (Keogh & Pazzani 1999) and its generalisation to k-trees (Pernkopf & Bilmes 2010).
+
+    Each round first chooses the feature that, as one more parent of every feature that may still have one, gives the
+    best score: the superparent. Then it keeps only the best edges from it: one for k = 1, at most k in general. The
+    search ends when they do not improve the score. Ties go to the smaller index, and to fewer edges.
+
+    Cost: each round scores d superparents and at most d^k sets of children. See `SearchLearner` for the parameters.
+    """
+
+    def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002
+        """Add the best edges of the best superparent while they improve the score."""
+        while True:
+            parent, children = self._superparent(search)
+            if parent is None:
+                return
+            chosen = self._favourites(search, parent, children)
+            if not chosen:
+                return
+            for child in chosen:
+                search.accept(child, (*(search.engine.parents[child] or ()), parent), "add", parent)
+
+    def _superparent(self, search: Search) -> tuple[int | None, list[int]]:
+        engine = search.engine
+        best, chosen, its_children = np.inf, None, []
+        for parent in search.open_features:
+            children = [i for i in search.open_features if i != parent and search.may_add(parent, i)]
+            if not children:
+                continue
+            state = engine.state.copy()
+            for child in children:
+                _join(search, state, parent, child)
+            loss = float(engine.losses_of(state).sum())
+            if loss < best:
+                best, chosen, its_children = loss, parent, children
+        return chosen, its_children
+
+    def _favourites(self, search: Search, parent: int, children: list[int]) -> tuple[int, ...]:
+        """The at most k children whose edges from the superparent improve the score most; none if nothing does."""
+        best = search.engine.loss - search.tolerance
+        chosen: tuple[int, ...] = ()
+        for size in range(max(self.k, 1)):
+            for others in combinations(children, size):
+                state = search.engine.state.copy()
+                for child in others:
+                    _join(search, state, parent, child)
+                for last in children[children.index(others[-1]) + 1 if others else 0 :]:
+                    loss = _loss_with(search, state, parent, last, best)
+                    if loss < best - search.tolerance * bool(chosen):
+                        best, chosen = loss, (*others, last)
+        return chosen
+
+
+def _join(search: Search, state: Floats, parent: int, child: int) -> None:
+    """Give a child one more parent in these vectors."""
+    own = search.engine.parents[child] or ()
+    search.engine.add(state, child, own, -1.0)
+    search.engine.add(state, child, (*own, parent))
+
+
+def _loss_with(search: Search, state: Floats, parent: int, child: int, limit: float) -> float:
+    """Loss of these vectors after giving a child one more parent; infinite if it exceeds the limit."""
+    own = search.engine.parents[child] or ()
+    rest = search.engine.add(state.copy(), child, own, -1.0)
+    return float(search.engine.try_parents(child, own, [parent], limit, rest)[0])

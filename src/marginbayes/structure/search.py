@@ -1,0 +1,237 @@
+"""What all discriminative searches share: the rules, the record of the way, interruption, and selection by folds."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.graph import Dag
+from marginbayes.graph.treewidth import has_treewidth_at_most
+from marginbayes.scores.information import conditional_mutual_information
+from marginbayes.scores.rowwise import row_score
+from marginbayes.structure.base import Step, StructureLearner, StructureResult
+from marginbayes.structure.constraints import Constraints, Rules
+from marginbayes.structure.engine import Engine, Parents
+
+__all__ = ["Search", "SearchLearner"]
+
+FOLDS = 5
+
+
+class Search:
+    """One search under way: the engine, the rules, and every structure it went through."""
+
+    def __init__(self, engine: Engine, rules: Rules, treewidth: bool, callback: Callable[[Step], None] | None) -> None:
+        self.engine, self.rules, self.treewidth, self.callback = engine, rules, treewidth, callback
+        self.started = time.perf_counter()
+        self.path: list[Step] = []
+        self.structures: list[list[Parents]] = []
+        for child in engine.features:
+            start: Parents = None if child in rules.dropped else rules.required[child]
+            if start != engine.parents[child]:
+                engine.set_parents(child, start)
+        self.structures.append(list(engine.parents))
+        self.start_score = engine.value
+
+    # Improvements below this are rounding.
+    @property
+    def tolerance(self) -> float:
+        """How much a loss must fall to count as better."""
+        return 1e-10 * max(1.0, self.engine.total)
+
+    @property
+    def open_features(self) -> list[int]:
+        """Features that take part: all that are not dropped."""
+        return [i for i in self.engine.features if self.engine.parents[i] is not None]
+
+    def may_add(self, parent: int, child: int) -> bool:
+        """Whether the rules allow one more edge."""
+        own = self.engine.parents[child]
+        if own is None or self.engine.parents[parent] is None or parent in own or len(own) >= self.rules.k:
+            return False
+        if not self.rules.allowed[parent, child] or child in self.engine.ancestors(parent):
+            return False
+        return not self.treewidth or self.stays_narrow(child, (*own, parent))
+
+    def stays_narrow(self, child: int, parents: Sequence[int]) -> bool:
+        """Whether the moralised graph of the features keeps treewidth k with these parents of the child."""
+        if self.rules.k < 2:
+            return True
+        families = [[*(p or ()), i] for i, p in enumerate(self.engine.parents)]
+        families[child] = [*parents, child]
+        return has_treewidth_at_most(families, self.rules.k)
+
+    def parents_for(self, child: int) -> list[int]:
+        """The parents that could be added to a feature."""
+        return [j for j in self.open_features if self.may_add(j, child)]
+
+    def accept(self, child: int, parents: Parents, change: str, parent: int | None) -> None:
+        """Make a change and put it on record."""
+        self.engine.set_parents(child, parents)
+        self.record(change, parent, child)
+
+    def record(self, change: str, parent: int | None, child: int | None) -> None:
+        """Put the present structure on record."""
+        names = self.engine.schema.names
+        step = Step(
+            change,
+            None if parent is None else names[parent],
+            None if child is None else names[child],
+            self.engine.value,
+            time.perf_counter() - self.started,
+        )
+        self.path.append(step)
+        self.structures.append(list(self.engine.parents))
+        if self.callback is not None:
+            self.callback(step)
+
+
+class SearchLearner(StructureLearner):
+    """A search that starts at naive Bayes and is guided by how rows are classified.
+
+    Parameters
+    ----------
+    score : {"cr", "cl", "sm", "sbm"}, default="cr"
+        Classification rate, conditional log-likelihood, soft margin, binary soft margin, all on the training rows.
+    k : int, default=1
+        Most feature parents of a feature (the class is always one more).
+    gamma : float or None, default=None
+        The margin that is enough, for "sm" and "sbm", in nats; log(0.9 / 0.1) by default.
+    smoothing, kind : float and {"laplace", "ess", "floor"}
+        Of the tables during the search; see `MaximumLikelihood`.
+    constraints : Constraints or None
+    selection : {None, "cv"}, default=None
+        ``"cv"``: the search is repeated in five folds of the training data, and the number of changes whose structure
+        classifies the held-out rows best is made; fewer in a tie.
+    candidates : int or None, default=None
+        Each feature may only have this many features as parents, those of greatest conditional mutual information.
+    treewidth : bool, default=False
+        Whether the moralised graph of the features must stay a partial k-tree. A limit of k parents alone does not
+        ensure it for k > 1. Exact for k = 2; for more, a structure may be refused although its treewidth is k.
+    max_table : float, default=1e7
+        Most cells of a table; more is an error.
+    random_state : int or None, default=None
+        Seed of the folds, and of learners that draw.
+    callback : callable or None
+        Called with each `Step`.
+    """
+
+    def __init__(
+        self,
+        score: str = "cr",
+        k: int = 1,
+        *,
+        gamma: float | None = None,
+        smoothing: float = 1.0,
+        kind: str = "laplace",
+        constraints: Constraints | None = None,
+        selection: str | None = None,
+        candidates: int | None = None,
+        treewidth: bool = False,
+        max_table: float = 1e7,
+        random_state: int | None = None,
+        callback: Callable[[Step], None] | None = None,
+    ) -> None:
+        self.score = score
+        self.k = k
+        self.gamma = gamma
+        self.smoothing = smoothing
+        self.kind = kind
+        self.constraints = constraints
+        self.selection = selection
+        self.candidates = candidates
+        self.treewidth = treewidth
+        self.max_table = max_table
+        self.random_state = random_state
+        self.callback = callback
+
+    # Whether the search also accepts changes for the worse, so that its last structure may not be its best.
+    wanders = False
+
+    @abstractmethod
+    def run(self, search: Search, rows: Rows) -> None:
+        """Improve the structure of the search until nothing does."""
+
+    def learn(self, schema: Schema, rows: Rows) -> StructureResult:
+        """Structure for these rows; Ctrl-C ends the search and keeps the best so far."""
+        self._check()
+        most = None if self.selection is None else self._select(schema, rows)
+        search, status = self._searched(schema, rows, self.callback)
+        return self._result(search, status, most)
+
+    def _searched(self, schema: Schema, rows: Rows, callback: Callable[[Step], None] | None) -> tuple[Search, str]:
+        engine = Engine(schema, rows, row_score(self.score, self.gamma), self.smoothing, self.kind, self.max_table)
+        search = Search(engine, self._rules(schema, rows), self.treewidth, callback)
+        try:
+            if schema.cardinalities[0] > 1:
+                self.run(search, rows)
+        except KeyboardInterrupt:
+            return search, "interrupted"
+        return search, "finished"
+
+    def _rules(self, schema: Schema, rows: Rows) -> Rules:
+        rules = (self.constraints or Constraints()).compile(schema.names, self.k)
+        if self.candidates is None:
+            return rules
+        return rules.restricted(_strongest(conditional_mutual_information(rows), self.candidates))
+
+    def _check(self) -> None:
+        if not (isinstance(self.k, (int, np.integer)) and self.k >= 0):
+            raise ValueError(f"k={self.k!r} must be a whole number, at least 0")
+        if self.selection not in (None, "cv"):
+            raise ValueError(f"selection={self.selection!r} is not known; choose None or 'cv'")
+        if self.candidates is not None and self.candidates < 1:
+            raise ValueError(f"candidates={self.candidates!r} must be at least 1")
+
+    def _result(self, search: Search, status: str, most: int | None) -> StructureResult:
+        """The structure after `most` changes, else the last one, or the best where the search also goes down."""
+        scores = [search.start_score, *(step.score for step in search.path)]
+        last = int(np.argmax(scores)) if self.wanders else len(search.path)
+        chosen = last if most is None else min(most, len(search.path))
+        return StructureResult(
+            structure_dag(search.engine.schema.names, search.structures[chosen]),
+            score=scores[chosen],
+            path=tuple(search.path if self.wanders else search.path[:chosen]),
+            status=status,
+        )
+
+    # -- selection among the nested structures
+
+    def _select(self, schema: Schema, rows: Rows) -> int:
+        """The number of changes that does best on held-out rows, over five folds."""
+        from marginbayes.structure.selection import held_out_rates
+
+        rng = np.random.default_rng(self.random_state)
+        folds = rng.permutation(len(rows)) % min(FOLDS, len(rows))
+        rates = []
+        for fold in np.unique(folds):
+            train, test = rows.take(folds != fold), rows.take(folds == fold)
+            search, status = self._searched(schema, train, None)
+            if status == "interrupted":
+                raise KeyboardInterrupt
+            dags = [structure_dag(schema.names, s) for s in search.structures]
+            rates.append(held_out_rates(schema, dags, train, test, self.smoothing, self.kind))
+        longest = max(map(len, rates))
+        padded = [np.concatenate([r, np.full(longest - len(r), r[-1])]) for r in rates]
+        return int(np.argmax(np.mean(padded, axis=0)))
+
+
+def structure_dag(names: Sequence[str], parents: Sequence[Parents]) -> Dag:
+    """The graph of feature parents; a dropped feature has no parents at all."""
+    return Dag(tuple(names), ((), *(() if p is None else (0, *p) for p in parents[1:])))
+
+
+def _strongest(information: NDArray[np.float64], most: int) -> NDArray[np.bool_]:
+    """[parent, child]: whether the parent is among the `most` features of greatest information for the child."""
+    d = len(information)
+    allowed = np.zeros((d + 1, d + 1), bool)
+    for child in range(d):
+        others = [int(j) for j in np.argsort(-information[child], kind="stable") if j != child]
+        allowed[[j + 1 for j in others[:most]], child + 1] = True
+    return allowed
