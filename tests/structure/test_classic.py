@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from marginbayes import Dag
 from marginbayes.data import Rows, Schema, Variable
-from marginbayes.structure import ChowLiuTAN, Fixed, NaiveBayes
+from marginbayes.scores import conditional_mutual_information
+from marginbayes.structure import ChowLiuTAN, Constraints, Fixed, NaiveBayes
+from marginbayes.structure.constraints import Rules
 from tests.oracles.brute import random_network
 
 
@@ -52,3 +56,51 @@ def test_naive_bayes_has_the_class_as_only_parent() -> None:
     schema = Schema((Variable("y", (0, 1)), Variable("a", (0, 1)), Variable("b", (0, 1))))
     dag = NaiveBayes().learn(schema, Rows(np.zeros((3, 1), np.uint8), (2, 2, 2))).dag
     assert dag.edges == (("y", "a"), ("y", "b"))
+
+
+def test_tan_obeys_constraints_and_is_the_best_that_does() -> None:
+    names = ("y", "a", "b", "c", "d")
+    schema = Schema(tuple(Variable(n, (0, 1, 2)) for n in names))
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = Rows(rng.integers(0, 3, (5, 60)).astype(np.uint8), (3,) * 5)
+        constraints = Constraints(
+            required=[("a", "b")] if seed % 2 else [],
+            forbidden=[("b", "c"), ("y", "d")] if seed % 3 else [],
+            tiers=[["a", "b"], ["c"]],
+        )
+        dag = ChowLiuTAN(constraints=constraints).learn(schema, rows).dag
+        information = conditional_mutual_information(rows)
+        rules = constraints.compile(names, 1)
+        assert not rules.violated_by([() if not i else _feature_parents(dag, i, rules) for i in range(5)])
+
+        def value(parents: tuple[int, ...], information: np.ndarray = information) -> float:
+            return sum(information[p - 1, i] for i, p in enumerate(parents) if p > 0)
+
+        feasible = []
+        for parents in itertools.product(*[[-1, 1, 2, 3, 4]] * 4):
+            own: list[tuple[int, ...] | None] = [(), *(() if p < 0 else (p,) for p in parents)]
+            for i in rules.dropped:
+                own[i] = None if parents[i - 1] < 0 and i not in parents else (0, 0, 0)
+            if any(p == i + 1 for i, p in enumerate(parents)) or rules.violated_by(own):
+                continue
+            try:
+                Dag(names, tuple(p or () for p in own))
+            except ValueError:
+                continue
+            feasible.append(parents)
+        found = tuple(next((p for p in dag.parents[i] if p), -1) for i in range(1, 5))
+        assert value(found) == pytest.approx(max(map(value, feasible)))
+
+
+def _feature_parents(dag: Dag, i: int, rules: Rules) -> tuple[int, ...] | None:
+    return None if i in rules.dropped else tuple(p for p in dag.parents[i] if p)
+
+
+def test_naive_bayes_drops_what_must_be_dropped() -> None:
+    schema = Schema((Variable("y", (0, 1)), Variable("a", (0, 1)), Variable("b", (0, 1))))
+    rows = Rows(np.zeros((3, 1), np.uint8), (2, 2, 2))
+    dag = NaiveBayes(Constraints(forbidden=[("y", "a")])).learn(schema, rows).dag
+    assert dag.edges == (("y", "b"),)
+    with pytest.raises(ValueError, match="'b' has 1 required feature parents, but k=0"):
+        NaiveBayes(Constraints(required=[("a", "b")])).learn(schema, rows)

@@ -121,6 +121,8 @@ def evaluate(
     testing = Testing(folds, repeats, seed, test, split)
     plan = make_plan(data, Reading(separator, encoding), target, tuple(drop or ()), choices.categorical, testing)
     side = None if positive is None else find_label(positive, plan.classes.tolist(), "--positive")
+    if side is not None and len(plan.classes) != 2:
+        raise ValueError(f"--positive is for two classes, but there are {len(plan.classes)}")
     outcomes, complete = _collect(estimators, plan)
     results = _summaries(outcomes, plan, side)
     comparisons = _comparisons(outcomes)

@@ -108,7 +108,7 @@ def _check_encoding(name: str) -> None:
     try:
         codecs.lookup(name)
     except LookupError:
-        raise ValueError(f"there is no encoding {name!r}; such as utf-8, latin-1 and cp1252 are") from None
+        raise ValueError(f"there is no encoding {name!r}; some that are: utf-8, latin-1, cp1252") from None
 
 
 def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Table:

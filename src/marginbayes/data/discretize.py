@@ -136,9 +136,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         check_is_fitted(self)
         codes = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
         if codes.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {codes.shape[1]} columns; give the {self.n_features_in_} columns seen by fit"
-            )
+            raise ValueError(f"X has {codes.shape[1]} columns; give the {self.n_features_in_} columns seen by fit")
         codes = np.where(np.isnan(codes), -1, codes)
         labels = np.empty(codes.shape, object)
         for j, cuts in enumerate(self.cut_points_):
@@ -161,9 +159,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
             raise ValueError(f"{self._name(j)} holds {codes[wrong][0]:g}; {range_}")
 
     def _name(self, j: int) -> str:
-        return (
-            f"column {self.feature_names_in_[j]!r}" if hasattr(self, "feature_names_in_") else f"column {j}"
-        )
+        return f"column {self.feature_names_in_[j]!r}" if hasattr(self, "feature_names_in_") else f"column {j}"
 
 
 def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -70,8 +71,8 @@ def read_frame(X: Any) -> Frame:
         return Frame(tuple(f"x{i}" for i in range(X.shape[1])), X.shape[0], X)
     frame = nw.from_native(X, eager_only=True)
     names = tuple(str(name) for name in frame.columns)
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise ValueError(f"two columns are called {name!r}; give each its own name")
     return Frame(names, len(frame), frame)
 

@@ -149,9 +149,7 @@ def _rounded(weights: ArrayLike, n_rows: int) -> Weights:
     """The weights in multiples of about 2^-46 of their total, such that 64 columns of them sum exactly."""
     weight = np.asarray(weights, np.float64)
     if weight.shape != (n_rows,):
-        raise ValueError(
-            f"there are {n_rows} rows and weights of the shape {weight.shape}; give one for each row"
-        )
+        raise ValueError(f"there are {n_rows} rows and weights of the shape {weight.shape}; give one for each row")
     total = float(weight.sum())
     if not math.isfinite(total) or (weight < 0).any():
         bad = next((w for w in weight.tolist() if not 0 <= w < math.inf), total)

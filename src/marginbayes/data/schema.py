@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -106,8 +107,8 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
-        for name in self.names:
-            if self.names.count(name) > 1:
+        for name, count in Counter(self.names).items():
+            if count > 1:
                 raise ValueError(f"two variables are called {name!r}; rename the column, or the target if it is that")
 
     @cached_property

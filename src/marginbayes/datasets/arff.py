@@ -99,9 +99,7 @@ def _read_attribute(line: str, number: int, path: str) -> Attribute:
     if kind == "string":
         return Attribute(name, "string")
     if kind not in _NUMBERS:
-        _fail(
-            path, number, f"attribute {name!r} has the type {kind!r}; numeric, nominal and string can be read"
-        )
+        _fail(path, number, f"attribute {name!r} has the type {kind!r}; numeric, nominal and string can be read")
     return Attribute(name, _NUMBERS[kind])
 
 
@@ -198,9 +196,7 @@ def _convert(attribute: Attribute, cells: tuple[Cell, ...], numbers: list[int], 
         _fail(path, numbers[row], f"attribute {attribute.name!r} is numeric, but the value is {cells[row]!r}")
 
 
-def _convert_nominal(
-    attribute: Attribute, cells: tuple[Cell, ...], numbers: list[int], path: str
-) -> NDArray[np.int64]:
+def _convert_nominal(attribute: Attribute, cells: tuple[Cell, ...], numbers: list[int], path: str) -> NDArray[np.int64]:
     code: dict[Cell, int] = {level: i for i, level in enumerate(attribute.levels)}
     code[None] = -1
     try:

@@ -64,9 +64,7 @@ def read_table(
             return parse_arff(text, str(file))
     if suffix not in _SEPARATORS:
         raise ValueError(f"cannot tell the format of {file}: its name should end in {_FORMATS}")
-    frame = read_delimited(
-        file, separator=separator or _SEPARATORS[suffix], missing=missing, encoding=encoding
-    )
+    frame = read_delimited(file, separator=separator or _SEPARATORS[suffix], missing=missing, encoding=encoding)
     return _with_nullable_booleans(frame)
 
 
@@ -137,9 +135,7 @@ def _check_header(header: list[str], path: Path, separator: str) -> None:
         raise ValueError(f"{path} seems to be separated by ';', not ',': name the separator")
     for position, name in enumerate(header, 1):
         if not name.strip():
-            raise ValueError(
-                f"{path}: column {position} has no name; name it, or drop it if it only numbers the rows"
-            )
+            raise ValueError(f"{path}: column {position} has no name; name it, or drop it if it only numbers the rows")
         if name in header[: position - 1]:
             raise ValueError(f"{path}: two columns are called {name!r}")
 
@@ -147,9 +143,7 @@ def _check_header(header: list[str], path: Path, separator: str) -> None:
 def _with_nullable_booleans(frame: pd.DataFrame) -> pd.DataFrame:
     """True / False columns with holes as `boolean`, which pandas would leave as objects of mixed type."""
     pd = pandas()
-    mixed = [
-        c for c in frame.select_dtypes(object) if pd.api.types.infer_dtype(frame[c], skipna=True) == "boolean"
-    ]
+    mixed = [c for c in frame.select_dtypes(object) if pd.api.types.infer_dtype(frame[c], skipna=True) == "boolean"]
     return frame.astype(dict.fromkeys(mixed, "boolean"))
 
 

@@ -112,9 +112,7 @@ def monks(problem: int, *, random_state: Seed = 0) -> Dataset:
     if problem == 3:
         flipped = rng.choice(size, size=round(0.05 * size), replace=False)
         labels[flipped] = 1 - labels[flipped]
-    columns = [
-        category_frame(rows[:, [i]] - 1, [f"a{i + 1}"], range(1, n + 1)) for i, n in enumerate(_MONKS_LEVELS)
-    ]
+    columns = [category_frame(rows[:, [i]] - 1, [f"a{i + 1}"], range(1, n + 1)) for i, n in enumerate(_MONKS_LEVELS)]
     return Dataset(
         name=f"monks-{problem}",
         X=pandas().concat(columns, axis=1),
@@ -148,9 +146,7 @@ def waveform(n_samples: int = 5000, *, n_train: int = 300, random_state: Seed = 
     Breiman, Friedman, Olshen and Stone (1984). Classification and regression trees, section 2.6.1.
     """
     if not 0 < n_train < n_samples:
-        raise ValueError(
-            f"n_train should lie between 1 and n_samples - 1 = {n_samples - 1}, not be {n_train}"
-        )
+        raise ValueError(f"n_train should lie between 1 and n_samples - 1 = {n_samples - 1}, not be {n_train}")
     rng = np.random.default_rng(random_state)
     waves = np.maximum(6 - np.abs(np.arange(21) - np.array([[6], [10], [14]])), 0)
     pairs = np.array([(0, 2), (0, 1), (1, 2)])

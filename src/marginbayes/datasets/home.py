@@ -84,9 +84,7 @@ def read(folder: Path) -> Dataset:
     """Data set of one folder, checked against its meta.json."""
     meta = read_meta(folder)
     files = _layout(meta)
-    frame, n_train = (
-        read_images(folder / files[0], meta.kinds) if files[0] == "data.npz" else _read_csv(meta, files)
-    )
+    frame, n_train = read_images(folder / files[0], meta.kinds) if files[0] == "data.npz" else _read_csv(meta, files)
     _check_counts(meta, frame)
     further = [name for name in meta.targets if name != "class"]
     X = frame.drop(columns=["class", *meta.ids, *further])
@@ -154,9 +152,7 @@ def _kinds(path: Path, entries: dict[str, Any]) -> Mapping[str, str] | str:
             return kinds
         kind = kinds[wrong[0]]
         raise ValueError(f"{path}: feature {wrong[0]!r} should be categorical or numeric, not {kind!r}")
-    raise ValueError(
-        f"{path}: 'feature_kinds' should say of each feature whether it is categorical or numeric"
-    )
+    raise ValueError(f"{path}: 'feature_kinds' should say of each feature whether it is categorical or numeric")
 
 
 def _layout(meta: Meta) -> tuple[str, ...]:
@@ -219,18 +215,14 @@ def _check_numeric(path: Path, column: pd.Series[Any]) -> None:
         return
     numbers = pandas().to_numeric(column.astype(str), errors="coerce")
     row = int((numbers.isna() & column.notna()).argmax())
-    raise ValueError(
-        f"{path}: row {row + 1} of the numeric column {column.name!r} holds {column.iloc[row]!r}"
-    )
+    raise ValueError(f"{path}: row {row + 1} of the numeric column {column.name!r} holds {column.iloc[row]!r}")
 
 
 def _check_counts(meta: Meta, frame: pd.DataFrame) -> None:
     """The counts that meta.json states, against the rows."""
     unknown = [name for name in (*meta.ids, *meta.targets) if name not in frame]
     if unknown:
-        raise ValueError(
-            f"{meta.path} lists {unknown[0]!r} as an id or target column, but there is no such column"
-        )
+        raise ValueError(f"{meta.path} lists {unknown[0]!r} as an id or target column, but there is no such column")
     found = {
         "n_samples": (meta.rows, len(frame)),
         "n_features": (meta.features, frame.shape[1] - 1),

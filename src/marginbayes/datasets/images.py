@@ -32,17 +32,13 @@ def pixel_names(count: int) -> list[str]:
 def read_images(path: Path, kinds: Mapping[str, str] | str) -> tuple[pd.DataFrame, int | None]:
     """Pixels and class of all images in an npz file, and the size of the training part if it is split."""
     if not isinstance(kinds, str):
-        raise ValueError(
-            f"the pixels in {path} share one kind: 'feature_kinds' in meta.json should be a sentence"
-        )
+        raise ValueError(f"the pixels in {path} share one kind: 'feature_kinds' in meta.json should be a sentence")
     arrays = _read_npz(path)
     parts = [part for part in ("train", "test") if f"x_{part}" in arrays]
     images = np.concatenate([arrays[f"x_{part}"].reshape(len(arrays[f"x_{part}"]), -1) for part in parts])
     labels = np.concatenate([arrays[f"y_{part}"] for part in parts])
     names = pixel_names(images.shape[1])
-    frame = (
-        _categorical(images, names) if kinds == "categorical" else pandas().DataFrame(images, columns=names)
-    )
+    frame = _categorical(images, names) if kinds == "categorical" else pandas().DataFrame(images, columns=names)
     frame.insert(len(names), "class", labels)
     return frame, len(arrays["x_train"]) if len(parts) == 2 else None
 
@@ -73,9 +69,7 @@ def _check_part(path: Path, part: str, images: NDArray[Any] | None, labels: NDAr
     if images is None or labels is None:
         raise ValueError(f"{path} lacks the array {'x' if images is None else 'y'}_{part}")
     if images.ndim < 2 or labels.shape != (len(images),):
-        raise ValueError(
-            f"{path}: x_{part} of shape {images.shape} does not go with y_{part} of shape {labels.shape}"
-        )
+        raise ValueError(f"{path}: x_{part} of shape {images.shape} does not go with y_{part} of shape {labels.shape}")
 
 
 def _categorical(images: NDArray[Any], names: list[str]) -> pd.DataFrame:

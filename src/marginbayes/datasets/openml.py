@@ -93,9 +93,7 @@ def read(entry: Entry, name: str, *, cache: str | os.PathLike[str] | None = None
     frame = read_table(path)
     targets = _columns(frame, description, "default_target_attribute", path)
     if not targets:
-        raise ValueError(
-            f"OpenML names no target for data set {entry.number}; use datasets.read_table({str(path)!r})"
-        )
+        raise ValueError(f"OpenML names no target for data set {entry.number}; use datasets.read_table({str(path)!r})")
     ids = _columns(frame, description, "row_id_attribute", path)
     ids += [name for name in _columns(frame, description, "ignore_attribute", path) if name not in ids]
     y = frame[targets[0]]
@@ -146,9 +144,7 @@ def _download_description(entry: Entry) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, _Refused):
             raise
-        raise ValueError(
-            f"OpenML's description of data set {entry.number} cannot be read: {error}"
-        ) from error
+        raise ValueError(f"OpenML's description of data set {entry.number} cannot be read: {error}") from error
     _check_description(entry, description)
     return dict(description)
 
@@ -156,18 +152,12 @@ def _download_description(entry: Entry) -> dict[str, Any]:
 def _check_description(entry: Entry, description: dict[str, Any]) -> None:
     name, form = description.get("name"), str(description.get("format"))
     if entry.title is not None and name != entry.title:
-        raise ValueError(
-            f"OpenML data set {entry.number} should be {entry.title!r}, but it is called {name!r}"
-        )
+        raise ValueError(f"OpenML data set {entry.number} should be {entry.title!r}, but it is called {name!r}")
     if form.lower() != "arff":
-        raise ValueError(
-            f"OpenML data set {entry.number} ({name!r}) has the format {form!r}; only dense ARFF is read"
-        )
+        raise ValueError(f"OpenML data set {entry.number} ({name!r}) has the format {form!r}; only dense ARFF is read")
     for key in ("md5_checksum", "url"):
         if not description.get(key):
-            raise ValueError(
-                f"OpenML's description of data set {entry.number} lacks {key!r}, so it cannot be verified"
-            )
+            raise ValueError(f"OpenML's description of data set {entry.number} lacks {key!r}, so it cannot be verified")
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
@@ -175,9 +165,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"{path} is damaged: delete the folder {folder} and fetch the data set again"
-        ) from error
+        raise ValueError(f"{path} is damaged: delete the folder {folder} and fetch the data set again") from error
 
 
 # -- files
@@ -238,9 +226,7 @@ class _Refused(ValueError):
 def _open(url: str, number: int) -> http.client.HTTPResponse:
     if not url.startswith(("https://", "http://")):
         raise _Refused(f"OpenML data set {number} is said to lie at {url!r}, which is not a web address")
-    request = urllib.request.Request(
-        url, headers={"User-Agent": "marginbayes", "Accept-Encoding": "identity"}
-    )
+    request = urllib.request.Request(url, headers={"User-Agent": "marginbayes", "Accept-Encoding": "identity"})
     try:
         answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:

@@ -133,9 +133,7 @@ def where(name: str, *, home: StrPath | None = None, cache: StrPath | None = Non
     return _finder(home, cache).find(name).where
 
 
-def fetch(
-    name: str, *, refresh: bool = False, home: StrPath | None = None, cache: StrPath | None = None
-) -> str:
+def fetch(name: str, *, refresh: bool = False, home: StrPath | None = None, cache: StrPath | None = None) -> str:
     """Place of a data set after making sure that `load` needs no network for it.
 
     Parameters
@@ -212,9 +210,7 @@ class _Finder:
         folder = openml.cached(entry.number, self.cache)
         place = str(folder) if folder else f"{openml.page(entry.number)} (not fetched yet)"
         size = Size(entry.rows, entry.features, entry.classes)
-        return _Place(
-            name, "openml", place, lambda: size, lambda: openml.read(entry, name, cache=self.cache), entry
-        )
+        return _Place(name, "openml", place, lambda: size, lambda: openml.read(entry, name, cache=self.cache), entry)
 
     def _unknown(self, name: str, source: Source | None) -> str:
         names = [*self.known(), *ALIASES]

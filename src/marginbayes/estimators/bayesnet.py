@@ -6,24 +6,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
 from marginbayes.estimators.explain import Explanation, explain
+from marginbayes.estimators.progress import Progress
 from marginbayes.estimators.streaming import Stream, can_stream
 from marginbayes.estimators.validation import read_training
 from marginbayes.graph import Dag
 from marginbayes.network import Network
 from marginbayes.parameters import MaximumLikelihood, ParameterLearner, ParameterResult
-from marginbayes.structure import ChowLiuTAN, Fixed, NaiveBayes, StructureLearner, StructureResult
+from marginbayes.structure import ChowLiuTAN, Fixed, StructureLearner, StructureResult, named_structure
 
 __all__ = ["BayesNetClassifier"]
 
 Floats = NDArray[np.float64]
 
-STRUCTURES: dict[str, type[StructureLearner]] = {"nb": NaiveBayes, "tan": ChowLiuTAN}
 MISSING = ("available", "em", "level")
 
 
@@ -32,8 +33,10 @@ class BayesNetClassifier(BaseClassifier):
 
     Parameters
     ----------
-    structure : {"nb", "tan"}, Dag or StructureLearner, default="tan"
-        Naive Bayes, the tree-augmented network by conditional mutual information, a graph of your own, or a learner.
+    structure : str, Dag or StructureLearner, default="tan"
+        ``"nb"`` naive Bayes; ``"tan"`` the tree-augmented network by conditional mutual information; a name such as
+        ``"tan-cr"`` or ``"2tree-omi-cr"`` for the discriminative learners (see
+        `marginbayes.structure.named_structure`); a graph of your own; or a learner.
     parameters : "ml" or ParameterLearner, default="ml"
         Smoothed maximum likelihood, or a learner.
     smoothing : float, default=1.0
@@ -115,7 +118,7 @@ class BayesNetClassifier(BaseClassifier):
         structure, parameters = self._learners()
         data = read_training(self, X, y, sample_weight, self.class_weight)
         schema, rows = self._encode(data, missing_level=self.missing == "level")
-        found = structure.learn(schema, rows)
+        found = self._watched(structure).learn(schema, rows)
         self._stream: Stream | None = None
         return self._store(data.classes, schema, found, parameters.learn(schema, found.dag, rows))
 
@@ -152,12 +155,14 @@ class BayesNetClassifier(BaseClassifier):
             return self.structure
         if isinstance(self.structure, Dag):
             return Fixed(self.structure)
-        if self.structure not in STRUCTURES:
-            raise ValueError(
-                f"structure={self.structure!r} is not known; say one of {', '.join(map(repr, STRUCTURES))}, "
-                "or give a Dag or a StructureLearner"
-            )
-        return STRUCTURES[self.structure]()
+        return named_structure(self.structure, self.random_state)
+
+    def _watched(self, learner: StructureLearner) -> StructureLearner:
+        """The learner, with a progress line where the user wants one and the learner can show it."""
+        if not self.verbose or learner.get_params(deep=False).get("callback", self) is not None:
+            return learner
+        watched: StructureLearner = clone(learner).set_params(callback=Progress())
+        return watched
 
     def _parameter_learner(self) -> ParameterLearner:
         if isinstance(self.parameters, ParameterLearner):

@@ -64,9 +64,7 @@ def compare(first: Sequence[Outcome], second: Sequence[Outcome]) -> Comparison:
 
 def _check_paired(first: Sequence[Outcome], second: Sequence[Outcome]) -> None:
     if not first or len(first) != len(second):
-        raise ValueError(
-            f"a paired comparison needs the same folds of both, not {len(first)} and {len(second)}"
-        )
+        raise ValueError(f"a paired comparison needs the same folds of both, not {len(first)} and {len(second)}")
     for a, b in zip(first, second, strict=True):
         if not np.array_equal(a.rows, b.rows) or not np.array_equal(a.truth, b.truth):
             raise ValueError("a paired comparison needs the same test rows of both, in the same order")

@@ -12,8 +12,8 @@ from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.network import Network
 from marginbayes.network.evaluate import Evaluator, normalise_logs
-from marginbayes.parameters.base import ParameterLearner, ParameterResult
 from marginbayes.network.smoothing import KINDS, log_table
+from marginbayes.parameters.base import ParameterLearner, ParameterResult
 
 __all__ = ["MaximumLikelihood"]
 

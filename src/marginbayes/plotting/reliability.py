@@ -20,9 +20,7 @@ COLOR = "#2f6fdb"  # blue on white, apart from grey also for the colour-blind
 STRATEGIES = ("uniform", "quantile")
 
 
-def wilson_interval(
-    successes: ArrayLike, trials: ArrayLike, confidence: float = 0.95
-) -> tuple[Floats, Floats]:
+def wilson_interval(successes: ArrayLike, trials: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
     """Lower and upper ends of Wilson's interval for a proportion; 0 and 1 where there are no trials.
 
     Parameters
@@ -147,9 +145,7 @@ class ReliabilityDisplay:
         """The display, drawn, of a fitted classifier with two classes; see `from_predictions`."""
         classes = estimator.classes_.tolist()
         if len(classes) != 2:
-            raise ValueError(
-                f"the classifier has {len(classes)} classes; use from_predictions for one of them"
-            )
+            raise ValueError(f"the classifier has {len(classes)} classes; use from_predictions for one of them")
         positive = classes[1] if pos_label is None else pos_label
         if positive not in classes:
             raise ValueError(
@@ -201,9 +197,7 @@ class ReliabilityDisplay:
         """Mean distance between predicted and observed, each bin weighing as much as it holds predictions."""
         return float(np.average(np.abs(self.prob_pred - self.prob_true), weights=self.counts))
 
-    def plot(
-        self, ax: Axes | None = None, *, color: str = COLOR, histogram: bool = True
-    ) -> ReliabilityDisplay:
+    def plot(self, ax: Axes | None = None, *, color: str = COLOR, histogram: bool = True) -> ReliabilityDisplay:
         """This display, after drawing it.
 
         Parameters
@@ -249,9 +243,7 @@ class ReliabilityDisplay:
         ax.set(xlim=(0, 1), ylim=(0, 1))
         ax.set_xlabel(f"predicted probability of {self.event}", parse_math=False)
         ax.set_ylabel(f"observed share, with {self.confidence:.0%} interval")
-        ax.legend(
-            loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small", handlelength=1.6
-        )
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small", handlelength=1.6)
         _clean(ax)
 
     def _draw_histogram(self, ax: Axes, below: Axes, color: str) -> None:
@@ -284,9 +276,7 @@ def _clean(ax: Axes) -> None:
 def _check_probabilities(y_prob: Any) -> Floats:
     chances = np.asarray(y_prob, np.float64)
     if chances.ndim != 1 or not chances.size:
-        raise ValueError(
-            f"y_prob should be one probability for each row, not an array of shape {chances.shape}"
-        )
+        raise ValueError(f"y_prob should be one probability for each row, not an array of shape {chances.shape}")
     outside = ~((chances >= 0) & (chances <= 1 + 1e-9))
     if outside.any():
         row = int(np.argmax(outside))

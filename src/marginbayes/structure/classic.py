@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
+from marginbayes.graph.branching import maximum_branching
 from marginbayes.graph.tree import maximum_spanning_forest
 from marginbayes.scores.information import conditional_mutual_information
 from marginbayes.structure.base import StructureLearner, StructureResult
+from marginbayes.structure.constraints import Constraints, Rules
 
 __all__ = ["ChowLiuTAN", "Fixed", "NaiveBayes"]
 
 
 class NaiveBayes(StructureLearner):
-    """The class is the only parent of every feature."""
+    """The class is the only parent of every feature.
+
+    Parameters
+    ----------
+    constraints : Constraints or None, default=None
+        Only features that must be dropped can make a difference.
+    """
+
+    def __init__(self, constraints: Constraints | None = None) -> None:
+        self.constraints = constraints
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:  # noqa: ARG002
         """Naive Bayes over the schema's names."""
-        return StructureResult(Dag.naive(schema.names))
+        rules = (self.constraints or Constraints()).compile(schema.names, k=0)
+        return StructureResult(_with_class(schema, rules, [-1] * (len(schema.names) - 1)))
 
 
 class ChowLiuTAN(StructureLearner):
@@ -35,10 +49,13 @@ class ChowLiuTAN(StructureLearner):
     ----------
     root : str or None, default=None
         Name of the feature that has no feature as parent; the first one by default.
+    constraints : Constraints or None, default=None
+        With constraints the tree is the best directed forest that obeys them (Edmonds), and the root follows from it.
     """
 
-    def __init__(self, root: str | None = None) -> None:
+    def __init__(self, root: str | None = None, constraints: Constraints | None = None) -> None:
         self.root = root
+        self.constraints = constraints
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """TAN for these rows."""
@@ -49,8 +66,32 @@ class ChowLiuTAN(StructureLearner):
         names = schema.names[1:]
         if self.root is not None and self.root not in names:
             raise ValueError(f"root={self.root!r} is not a feature; the features are {', '.join(map(repr, names))}")
-        parents = maximum_spanning_forest(information, 0 if self.root is None else names.index(self.root))
-        return Dag(schema.names, ((), *((0,) if p < 0 else (0, p + 1) for p in parents)))
+        rules = (self.constraints or Constraints()).compile(schema.names, k=1)
+        if self.constraints is None:
+            parents = maximum_spanning_forest(information, 0 if self.root is None else names.index(self.root))
+        else:
+            parents = _best_forest(information, rules, None if self.root is None else names.index(self.root))
+        return _with_class(schema, rules, parents)
+
+
+def _with_class(schema: Schema, rules: Rules, parents: Sequence[int]) -> Dag:
+    """The graph with at most one feature parent each (-1: none) and the class on top of all that are not dropped."""
+    own: list[tuple[int, ...]] = [(0,) if p < 0 else (0, p + 1) for p in parents]
+    return Dag(schema.names, ((), *(() if i in rules.dropped else pa for i, pa in enumerate(own, start=1))))
+
+
+def _best_forest(information: NDArray[np.float64], rules: Rules, root: int | None) -> list[int]:
+    """Directed forest of greatest information that obeys the rules."""
+    weights = np.where(rules.allowed[1:, 1:], information, -np.inf)
+    gone = [i - 1 for i in rules.dropped]
+    weights[gone, :] = weights[:, gone] = -np.inf
+    if root is not None:
+        weights[:, root] = -np.inf
+    for child, required in enumerate(rules.required[1:]):
+        for parent in required:
+            # More than all else together: such an edge is never given up, and excludes the child's other parents.
+            weights[parent - 1, child] = 1.0 + 2.0 * information.sum()
+    return maximum_branching(weights)
 
 
 class Fixed(StructureLearner):
