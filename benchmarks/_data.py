@@ -53,7 +53,7 @@ class Table:
     @cached_property
     def labels(self) -> NDArray[np.int64]:
         """Codes of the class."""
-        return self.rows.codes[0].astype(np.int64)
+        return np.asarray(self.rows.codes[0], np.int64)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -79,9 +79,15 @@ class Pyagrum:
         self._gum = _module("pyagrum", "pyagrum")
         self._skbn = _module("pyagrum.skbn", "pyagrum")
 
+        self.threads = int(self._gum.getNumberOfThreads())
+
     def describe(self) -> str:
         """Version and threads."""
-        return f"pyAgrum {version('pyagrum')}: {self._gum.getNumberOfThreads()} threads"
+        return f"pyAgrum {version('pyagrum')}: {self.threads} threads"
+
+    def use_threads(self, threads: int) -> None:
+        """Set the number of threads of everything that follows."""
+        self._gum.setNumberOfThreads(threads)
 
     def classifier(self, structure: str) -> Any:
         """Its scikit-learn style classifier ("TAN" or "NaiveBayes"), which takes codes as levels."""
@@ -89,8 +95,9 @@ class Pyagrum:
             learningMethod=structure, prior="Smoothing", priorWeight=1.0, discretizationThreshold=10**9
         )
 
-    def loaded(self, table: Table) -> tuple[Any, Any]:
+    def loaded(self, table: Table, threads: int) -> tuple[Any, Any]:
         """A graph without edges and a learner that has read the data: the encoded form."""
+        self.use_threads(threads)
         graph = self._gum.BayesNet()
         for name, card in zip(table.names, table.rows.cardinalities, strict=True):
             graph.add(self._gum.RangeVariable(name, name, 0, card - 1))
@@ -209,6 +216,7 @@ class Weka:
                 self._jpype.startJVM("-Xmx4g", classpath=[str(jars)])
             except (OSError, RuntimeError, self._jpype.JVMNotFoundException) as error:
                 raise Absent(f"Java does not start, so Weka does not take part: {error}") from error
+        self._folder = tempfile.TemporaryDirectory()
         # Weka looks for native linear algebra and tells the terminal that there is none.
         self._class("java.util.logging.LogManager").getLogManager().reset()
 
@@ -223,14 +231,15 @@ class Weka:
         return f"Weka {weka} on Java {java}: 1 thread, and {processors} processors for the virtual machine's own work"
 
     def write(self, table: Table) -> Path:
-        """ARFF file of a table, in a folder for temporary files."""
+        """ARFF file of a table, in a folder that goes when the run ends."""
         lines = ["@relation codes"]
         for name, card in zip(table.names, table.rows.cardinalities, strict=True):
             lines.append(f"@attribute {name} {{{','.join(map(str, range(card)))}}}")
-        with tempfile.NamedTemporaryFile("w", suffix=".arff", delete=False) as file:
+        path = Path(self._folder.name) / f"{table.name}.arff"
+        with path.open("w") as file:
             file.write("\n".join([*lines, "@data", ""]))
             np.savetxt(file, table.rows.codes.T, fmt="%d", delimiter=",")
-        return Path(file.name)
+        return path
 
     def read(self, path: Path) -> Any:
         """Weka's own form of the data in an ARFF file."""
@@ -248,7 +257,13 @@ class Weka:
         classifier.buildClassifier(data)
         return classifier
 
-    def warm_up(self, data: Any, seconds: float = 4.0) -> None:
+    def load(self, table: Table) -> Any:
+        """Weka's own form of a table, after a warm-up on it."""
+        data = self.read(self.write(table))
+        self._warm_up(data)
+        return data
+
+    def _warm_up(self, data: Any, seconds: float = 4.0) -> None:
         """Fit and predict on some rows for a while, so that the virtual machine has compiled what it will run."""
         some = self._class("weka.core.Instances")(data, 0, min(1000, data.numInstances()))
         end = time.perf_counter() + seconds

@@ -22,6 +22,7 @@ __all__ = [
     "output",
     "printable",
     "progress",
+    "say",
     "working",
 ]
 
@@ -32,14 +33,19 @@ CAUSES = (ValueError, TypeError, KeyError, IndexError, OSError, ImportError, Mem
 _notes: ContextVar[list[str]] = ContextVar("notes")
 
 
-def output() -> Console:
+def output(width: int | None = None) -> Console:
     """Console on stdout that takes text as it is: a column called "[red]" is no colour."""
-    return Console(markup=False, highlight=False, emoji=False)
+    return Console(markup=False, highlight=False, emoji=False, width=width)
 
 
 def errors() -> Console:
     """The same on stderr."""
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print a sentence: broken between words on a terminal, one line in a file."""
+    console.print(text, style=style, soft_wrap=not console.is_terminal)
 
 
 def note(text: str) -> None:
@@ -58,7 +64,7 @@ def notes() -> Iterator[None]:
         raise
     finally:
         for text in dict.fromkeys(_notes.get()):
-            errors().print(f"Note: {printable(text)}", style="yellow", soft_wrap=True)
+            say(errors(), f"Note: {printable(text)}", "yellow")
         _notes.reset(token)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from marginbayes.cli.console import CAUSES, errors, note, notes, printable
+from marginbayes.cli.console import CAUSES, errors, note, notes, printable, say
 
 __all__ = ["OneSentenceGroup", "sentence"]
 
@@ -68,7 +68,7 @@ class OneSentenceGroup(TyperGroup):
 
 def complain(text: str) -> None:
     """Write one line to stderr that starts with "Error:"."""
-    errors().print(f"Error: {text}", style="red", soft_wrap=True)
+    say(errors(), f"Error: {text}", "red")
 
 
 def sentence(error: BaseException) -> str:

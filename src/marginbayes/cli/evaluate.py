@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbayes.cli import options
-from marginbayes.cli.console import note, output, progress
+from marginbayes.cli.console import note, output, progress, say
 
 if TYPE_CHECKING:
     from marginbayes.cli.models import Choices
@@ -132,7 +132,8 @@ def evaluate(
     if plot is not None:
         _draw(plot, outcomes, results)
     if not complete:
-        note("interrupted; the numbers above are those of the folds that were finished")
+        done = len(results[0].fold_accuracy)
+        note(f"interrupted; the numbers are those of the {done} of {plan.n_tasks} folds that were finished")
         raise typer.Exit(130)
 
 
@@ -173,12 +174,12 @@ def _tell(results: list[Evaluation], comparisons: list[Comparison], plan: Plan) 
     from marginbayes.cli import results as view
 
     console = output()
-    console.print(plan.description, soft_wrap=True)
+    say(console, plan.description)
     console.print(view.metrics_table(results))
     for result in results:
         console.print(view.confusion_view(result, console.width))
     for comparison in comparisons:
-        console.print(view.comparison_line(comparison), soft_wrap=True)
+        say(console, view.comparison_line(comparison))
 
 
 def _write_json(

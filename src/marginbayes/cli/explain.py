@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbayes.cli import options
-from marginbayes.cli.console import cell, grid, output, printable
+from marginbayes.cli.console import cell, grid, output, printable, say
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -91,7 +91,7 @@ def explain(
     X = features_for(classifier.schema_, table, ignore_extra=ignore_extra).iloc[[row - 1]]
     display = EvidenceDisplay.from_explanation(classifier.explain(X, **sides), 0, max_features)
     _print(display, f"{table.name}, row {row}")
-    output().print(_conclusion(display, _truth(table, classifier.schema_.target.name, row)), soft_wrap=True)
+    say(output(), _conclusion(display, _truth(table, classifier.schema_.target.name, row)))
     if plot is not None:
         from marginbayes.cli.pictures import save_picture
 

@@ -65,7 +65,7 @@ def _matrix(result: Evaluation, labels: list[str]) -> Table:
 def _worst(result: Evaluation, labels: list[str]) -> Any:
     wrong = result.confusion - np.diag(np.diag(result.confusion))
     order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSIONS]
-    table = grid("true", "predicted", "rows", "of all true", right=("rows", "of all true"))
+    table = grid("true", "predicted", "times", "of all true", right=("times", "of all true"))
     table.title = f"{result.name}: most frequent confusions"
     for i, j in zip(*np.unravel_index(order, wrong.shape), strict=True):
         if wrong[i, j]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbayes.cli import options
-from marginbayes.cli.console import cell, grid, output, printable
+from marginbayes.cli.console import cell, grid, output, printable, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from marginbayes.network import Network
+
+GUIDE, NARROWEST = 4, 24  # columns of one step of indentation, and the least for a name and its numbers
 
 Plot = Annotated[
     Path | None,
@@ -45,8 +47,8 @@ def show(model: options.Model, plot: Plot = None, tables: Tables = False) -> Non
     console = output()
     information = network.edge_information()
     for tree in trees(network, information):
-        console.print(tree)
-    console.print(_sizes(network))
+        output(_width(console, tree)).print(tree)
+    say(console, _sizes(network))
     if tables:
         for name in network.dag.names:
             _print_table(console, network, name)
@@ -62,10 +64,10 @@ def _show_average(classifier: Any, wants_graph: bool) -> None:
             "an AODE model is the average of many networks: it has no graph to draw and no tables to print"
         )
     schema = classifier.schema_
-    output().print(
+    say(
+        output(),
         f"AODE: the average of {len(schema.features)} networks in each of which one feature, besides the class "
         f"{schema.target.name!r}, is the parent of all others",
-        soft_wrap=True,
     )
     table = grid("variable", "levels", right=("levels",))
     for variable in schema.variables:
@@ -92,6 +94,23 @@ def trees(network: Network, information: dict[tuple[str, str], float]) -> Iterat
     for i in network.dag.order:
         if not network.dag.parents[i]:
             yield branches[i]
+
+
+def _width(console: Console, tree: Tree) -> int:
+    """Columns for a tree: those of the terminal, unless it is too deep for them or this is a file."""
+    deepest, needed = _reach(tree)
+    fits = console.is_terminal and deepest + NARROWEST <= console.width
+    return console.width if fits else max(console.width, needed)
+
+
+def _reach(tree: Tree) -> tuple[int, int]:
+    """Largest indentation in a tree, and the columns it takes if no label is broken."""
+    deepest, widest, todo = 0, 0, [(tree, 0)]
+    while todo:
+        branch, indent = todo.pop()
+        deepest, widest = max(deepest, indent), max(widest, indent + len(str(branch.label)))
+        todo += [(child, indent + GUIDE) for child in branch.children]
+    return deepest, widest
 
 
 def _host(network: Network, i: int, information: dict[tuple[str, str], float]) -> int | None:

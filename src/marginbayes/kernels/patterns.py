@@ -1,4 +1,8 @@
-"""Entropies and rates over many variables at once, from the patterns of values that occur."""
+"""Entropies and rates over many variables at once, from the patterns of values that occur.
+
+Rows come sorted by the pattern they have over the variables chosen so far; a candidate splits each run of equal
+patterns, so counting needs no table of all patterns, and a run of one row needs no counting at all.
+"""
 
 from __future__ import annotations
 
@@ -11,52 +15,67 @@ from numpy.typing import NDArray
 __all__ = ["entropy_sums", "saturated_rate"]
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 
 @njit(inline="always")
 def _xlogx(x: float) -> float:
-    return x * math.log(x) if x > 0.0 else 0.0
+    return x * math.log(x) if x != 1.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
 def entropy_sums(
-    group: Ints, n_groups: int, codes: NDArray[np.int32], size: int, labels: Ints, n_classes: int, weights: Floats
-) -> tuple[float, float, int, int]:
-    """sum of n log n over the patterns (group, code) and (group, code, class), and how many of each occur.
+    order: Ints, starts: Ints, codes: Codes, size: int, labels: Ints, n_classes: int, weights: Floats
+) -> tuple[float, int, int]:
+    """sum of n log n over the patterns with the class less the same without it, and how many of each occur.
 
-    One pass: a cell that grows from a to b changes the sum by b log b - a log a.
+    The patterns are those of the runs `order[starts[g] : starts[g + 1]]`, extended by the candidate's code.
     """
-    both = np.zeros(n_groups * size)
-    full = np.zeros(n_groups * size * n_classes)
-    without_class, with_class, seen, seen_full = 0.0, 0.0, 0, 0
-    for n in range(len(group)):
-        cell = group[n] * size + codes[n]
-        old = both[cell]
-        seen += old == 0.0
-        both[cell] = old + weights[n]
-        without_class += _xlogx(both[cell]) - _xlogx(old)
-        cell = cell * n_classes + labels[n]
-        old = full[cell]
-        seen_full += old == 0.0
-        full[cell] = old + weights[n]
-        with_class += _xlogx(full[cell]) - _xlogx(old)
-    return without_class, with_class, seen, seen_full
+    cells, full = np.zeros(size), np.zeros(size * n_classes)
+    difference, seen, seen_full = 0.0, 0, 0
+    for g in range(len(starts) - 1):
+        first, last = starts[g], starts[g + 1]
+        if last - first == 1:  # the two sums agree
+            seen += 1
+            seen_full += 1
+            continue
+        for t in range(first, last):
+            n = order[t]
+            cells[codes[n]] += weights[n]
+            full[codes[n] * n_classes + labels[n]] += weights[n]
+        for t in range(first, last):
+            n = order[t]
+            at = codes[n] * n_classes + labels[n]
+            if full[at] > 0.0:
+                difference += _xlogx(full[at])
+                seen_full += 1
+                full[at] = 0.0
+            if cells[codes[n]] > 0.0:
+                difference -= _xlogx(cells[codes[n]])
+                seen += 1
+                cells[codes[n]] = 0.0
+    return difference, seen, seen_full
 
 
 @njit(cache=True, nogil=True)
 def saturated_rate(
-    group: Ints, n_groups: int, codes: NDArray[np.int32], size: int, labels: Ints, n_classes: int, weights: Floats
+    order: Ints, starts: Ints, codes: Codes, size: int, labels: Ints, n_classes: int, weights: Floats
 ) -> float:
-    """Weight of the rows that the most frequent class of their pattern (group, code) classifies correctly."""
-    full = np.zeros(n_groups * size * n_classes)
-    top = np.zeros(n_groups * size)
+    """Weight of the rows that the most frequent class of their extended pattern classifies correctly."""
+    top, full = np.zeros(size), np.zeros(size * n_classes)
     right = 0.0
-    for n in range(len(group)):
-        cell = group[n] * size + codes[n]
-        at = cell * n_classes + labels[n]
-        full[at] += weights[n]
-        if full[at] > top[cell]:
-            right += full[at] - top[cell]
-            top[cell] = full[at]
+    for g in range(len(starts) - 1):
+        first, last = starts[g], starts[g + 1]
+        for t in range(first, last):
+            n = order[t]
+            at = codes[n] * n_classes + labels[n]
+            full[at] += weights[n]
+            if full[at] > top[codes[n]]:
+                right += full[at] - top[codes[n]]
+                top[codes[n]] = full[at]
+        for t in range(first, last):
+            n = order[t]
+            top[codes[n]] = 0.0
+            full[codes[n] * n_classes + labels[n]] = 0.0
     return right

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
-from marginbayes.structure.search import Search, SearchLearner
+from marginbayes.structure.search import Search, SearchLearner, Trial
 
 __all__ = ["Greedy", "SuperParent"]
 
@@ -28,16 +28,12 @@ class Greedy(SearchLearner):
     def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002
         """Add edges while one improves the score."""
         while True:
-            best, chosen = search.engine.loss - search.tolerance, None
-            for child in search.open_features:
-                own, candidates = search.engine.parents[child], search.parents_for(child)
-                losses = search.engine.try_parents(child, own or (), candidates, best)
-                if len(losses) and losses.min() < best:
-                    best, chosen = float(losses.min()), (child, candidates[int(losses.argmin())])
-            if chosen is None:
+            trials = [Trial(i, search.engine.parents[i] or (), search.parents_for(i)) for i in search.open_features]
+            best = search.best_of(trials, search.engine.loss - search.tolerance)
+            if best is None:
                 return
-            child, parent = chosen
-            search.accept(child, (*(search.engine.parents[child] or ()), parent), "add", parent)
+            _, trial, parent = best
+            search.accept(trial.child, (*trial.kept, parent), "add", parent)
 
 
 class SuperParent(SearchLearner):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from marginbayes.data.rows import Rows
 from marginbayes.structure.base import Step
 from marginbayes.structure.constraints import Constraints
 from marginbayes.structure.orders import ORDERS, feature_order, pair_information
-from marginbayes.structure.search import Search, SearchLearner
+from marginbayes.structure.search import Search, SearchLearner, Trial
 
 __all__ = ["OrderBased"]
 
@@ -34,7 +35,8 @@ class OrderBased(SearchLearner):
         improve on naive Bayes and what was added to it (section 5.2).
     epsilon : float, default=0.0
         The paper's correction of entropies for patterns that do not occur; see `feature_order`.
-    score, k, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, random_state, callback
+    score, k, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
+    callback
         See `SearchLearner`.
     """
 
@@ -54,6 +56,7 @@ class OrderBased(SearchLearner):
         candidates: int | None = None,
         treewidth: bool = False,
         max_table: float = 1e7,
+        n_jobs: int | None = None,
         random_state: int | None = None,
         callback: Callable[[Step], None] | None = None,
     ) -> None:
@@ -68,6 +71,7 @@ class OrderBased(SearchLearner):
             candidates=candidates,
             treewidth=treewidth,
             max_table=max_table,
+            n_jobs=n_jobs,
             random_state=random_state,
             callback=callback,
         )
@@ -101,30 +105,22 @@ class OrderBased(SearchLearner):
         own = engine.parents[child]
         if own is None:
             return False
-        best = engine.loss - search.tolerance if to_beat is None else to_beat
-        rest, chosen = engine.without(child), None
-        for kept in _prefixes(own, [j for j in earlier if search.may_add(j, child)], self.k):
-            last = max((earlier.index(j) for j in kept[len(own) :]), default=-1)
-            candidates = [j for j in earlier[last + 1 :] if self._may_join(search, child, kept, j)]
-            losses = engine.try_parents(child, kept, candidates, best, rest)
-            if len(losses) and losses.min() < best:
-                best, chosen = float(losses.min()), (*kept, candidates[int(losses.argmin())])
-        if chosen is None:
+        rest, trials = engine.without(child), []
+        allowed = [j for j in earlier if search.may_add(j, child)]
+        for kept in _prefixes(own, allowed, self.k):
+            behind = allowed[allowed.index(kept[-1]) + 1 :] if len(kept) > len(own) else allowed
+            candidates = [j for j in behind if not search.treewidth or search.stays_narrow(child, (*kept, j))]
+            trials.append(Trial(child, kept, candidates, rest))
+        best = search.best_of(trials, engine.loss - search.tolerance if to_beat is None else to_beat)
+        if best is None:
             return False
-        search.accept(child, chosen, "add", chosen[-1])
+        _, trial, parent = best
+        search.accept(child, (*trial.kept, parent), "add", parent)
         return True
-
-    @staticmethod
-    def _may_join(search: Search, child: int, kept: tuple[int, ...], j: int) -> bool:
-        if j in kept or not search.may_add(j, child):
-            return False
-        return not search.treewidth or search.stays_narrow(child, (*kept, j))
 
 
 def _prefixes(own: tuple[int, ...], allowed: Sequence[int], k: int) -> list[tuple[int, ...]]:
     """Parent sets to which one more is added, small ones first: the own parents and up to k - 1 in all."""
-    from itertools import combinations
-
     room = k - len(own)
     return [(*own, *extra) for size in range(max(room, 0)) for extra in combinations(allowed, size)]
 

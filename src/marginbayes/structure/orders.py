@@ -9,6 +9,7 @@ here.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,14 +56,13 @@ def feature_order(engine: Engine, order: str, epsilon: float = 0.0, seed: int | 
 
 
 class _Walk:
-    """The features chosen so far, as the pattern that each row has over them."""
+    """The features chosen so far, as the runs of rows that have equal values of them."""
 
     def __init__(self, engine: Engine, epsilon: float) -> None:
         from marginbayes.kernels import patterns
 
         self._kernels, self.engine, self.epsilon = patterns, engine, epsilon
-        self.group = np.zeros(len(engine.labels), np.int64)
-        self.n_groups = 1
+        self.runs = _Runs.of(engine, np.zeros(len(engine.labels), np.int64))
         self.cells = 1.0  # how many patterns there could be
         self.alone = np.array([0.0, *(self.conditional(i) for i in engine.features)])
         self.best_single = self.alone.copy()
@@ -71,37 +71,24 @@ class _Walk:
 
     def append(self, i: int) -> None:
         """Take one more feature into the patterns."""
-        size = int(self.engine.cards[i]) + 1
-        _, self.group = np.unique(self.group * size + self.engine.codes[i], return_inverse=True)
-        self.n_groups = int(self.group.max()) + 1
-        self.cells *= int(self.engine.cards[i])
+        e = self.engine
+        self.runs = _Runs.of(e, self.runs.group * (int(e.cards[i]) + 1) + e.codes[i])
+        self.cells *= int(e.cards[i])
         pairs = self._pair_matrix()
         self.best_single = pairs[:, i] if not self.chosen else np.maximum(self.best_single, pairs[:, i])
         self.chosen.append(i)
 
     def conditional(self, i: int) -> float:
         """I(class; feature | all chosen ones), in nats."""
-        e = self.engine
-        size, classes = int(e.cards[i]) + 1, int(e.cards[0])
-        without, full, seen, seen_full = self._kernels.entropy_sums(
-            self.group, self.n_groups, e.codes[i], size, e.labels, classes, e.weights
-        )
-        group_only, group_class = self._group_sums()
-        value = (full - without - group_class + group_only) / e.total
+        value, seen, seen_full = self.runs.information(self.engine, i)
         if self.epsilon:
-            levels = int(e.cards[i])
-            value += self._unseen(seen, self.cells * levels) - self._unseen(seen_full, self.cells * levels * classes)
-        return float(value)
+            cells = self.cells * int(self.engine.cards[i])
+            value += self._unseen(seen, cells) - self._unseen(seen_full, cells * int(self.engine.cards[0]))
+        return value
 
     def _unseen(self, seen: int, possible: float) -> float:
-        """The paper's correction of an entropy, negated: (possible - seen) patterns of probability epsilon."""
+        """The paper's correction of an entropy: (possible - seen) patterns of probability epsilon."""
         return -(possible - seen) * self.epsilon * math.log(self.epsilon)
-
-    def _group_sums(self) -> tuple[float, float]:
-        e = self.engine
-        both = np.bincount(self.group * int(e.cards[0]) + e.labels, e.weights)
-        alone = np.bincount(self.group, e.weights)
-        return float(xlogy(alone, alone).sum()), float(xlogy(both, both).sum())
 
     def single(self, i: int) -> float:
         """Greatest I(class; feature | one chosen feature)."""
@@ -112,7 +99,7 @@ class _Walk:
         e = self.engine
         size = int(e.cards[i]) + 1
         right = self._kernels.saturated_rate(
-            self.group, self.n_groups, e.codes[i], size, e.labels, int(e.cards[0]), e.weights
+            self.runs.order, self.runs.starts, e.codes[i], size, e.labels, int(e.cards[0]), e.weights
         )
         return float(right / e.total)
 
@@ -126,21 +113,44 @@ class _Walk:
         return self._pairs
 
 
+@dataclass(frozen=True)
+class _Runs:
+    """Rows sorted by their pattern."""
+
+    group: NDArray[np.int64]  # number of the pattern of each row
+    order: NDArray[np.int64]  # rows, those with equal patterns behind each other
+    starts: NDArray[np.int64]  # where each run begins, and the end
+    base: float  # sum of n log n over the patterns less the same with the class
+
+    @classmethod
+    def of(cls, engine: Engine, pattern: NDArray[np.int64]) -> _Runs:
+        _, group = np.unique(pattern, return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        sizes = np.bincount(group)
+        alone = np.bincount(group, engine.weights)
+        both = np.bincount(group * int(engine.cards[0]) + engine.labels, engine.weights)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return cls(group, order, starts, float(xlogy(alone, alone).sum() - xlogy(both, both).sum()))
+
+    def information(self, engine: Engine, i: int) -> tuple[float, int, int]:
+        """I(class; feature | pattern) in nats, and how many extended patterns occur without and with the class."""
+        from marginbayes.kernels import patterns
+
+        if len(self.starts) == len(self.order) + 1:  # every row has a pattern of its own: nothing is left to know
+            return 0.0, len(self.order), len(self.order)
+        size, classes = int(engine.cards[i]) + 1, int(engine.cards[0])
+        difference, seen, seen_full = patterns.entropy_sums(
+            self.order, self.starts, engine.codes[i], size, engine.labels, classes, engine.weights
+        )
+        return (difference + self.base) / engine.total, seen, seen_full
+
+
 def pair_information(engine: Engine) -> Floats:
     """[i, j]: I(class; i | j) for all pairs of features, in nats; a missing cell is a value of its own."""
-    from marginbayes.kernels import patterns
-
-    d, classes = len(engine.cards), int(engine.cards[0])
-    found = np.zeros((d, d))
+    found = np.zeros((len(engine.cards), len(engine.cards)))
     for j in engine.features:
-        group, n_groups = engine.codes[j].astype(np.int64), int(engine.cards[j]) + 1
-        both = np.bincount(group * classes + engine.labels, engine.weights, n_groups * classes)
-        alone = np.bincount(group, engine.weights, n_groups)
-        base = xlogy(alone, alone).sum() - xlogy(both, both).sum()
+        runs = _Runs.of(engine, engine.codes[j].astype(np.int64))
         for i in engine.features:
             if i != j:
-                without, full, _, _ = patterns.entropy_sums(
-                    group, n_groups, engine.codes[i], int(engine.cards[i]) + 1, engine.labels, classes, engine.weights
-                )
-                found[i, j] = (full - without + base) / engine.total
+                found[i, j] = runs.information(engine, i)[0]
     return found

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
@@ -19,16 +22,35 @@ from marginbayes.structure.base import Step, StructureLearner, StructureResult
 from marginbayes.structure.constraints import Constraints, Rules
 from marginbayes.structure.engine import Engine, Parents
 
-__all__ = ["Search", "SearchLearner"]
+__all__ = ["Search", "SearchLearner", "Trial"]
+
+Floats = NDArray[np.float64]
 
 FOLDS = 5
+
+
+class Trial(NamedTuple):
+    """Candidates for one more parent of a child, besides those it keeps."""
+
+    child: int
+    kept: tuple[int, ...]
+    candidates: list[int]
+    rest: Floats | None = None  # the vectors of all rows without the child's family, if they are at hand
 
 
 class Search:
     """One search under way: the engine, the rules, and every structure it went through."""
 
-    def __init__(self, engine: Engine, rules: Rules, treewidth: bool, callback: Callable[[Step], None] | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        rules: Rules,
+        treewidth: bool = False,
+        callback: Callable[[Step], None] | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.engine, self.rules, self.treewidth, self.callback = engine, rules, treewidth, callback
+        self.workers = effective_n_jobs(n_jobs)
         self.started = time.perf_counter()
         self.path: list[Step] = []
         self.structures: list[list[Parents]] = []
@@ -70,6 +92,33 @@ class Search:
     def parents_for(self, child: int) -> list[int]:
         """The parents that could be added to a feature."""
         return [j for j in self.open_features if self.may_add(j, child)]
+
+    def best_of(self, trials: Sequence[Trial], limit: float) -> tuple[float, Trial, int] | None:
+        """Loss, trial and candidate of the least loss below the limit; the first in a tie, on any number of threads.
+
+        The limit falls while the trials run. That only gives up candidates that are strictly worse than another one,
+        so the order in which threads finish does not change the answer.
+        """
+        lowest = [limit]
+
+        def losses(trial: Trial) -> Floats:
+            found = self.engine.try_parents(trial.child, trial.kept, trial.candidates, lowest[0], trial.rest)
+            lowest[0] = min(lowest[0], float(found.min(initial=np.inf)))
+            return found
+
+        best = None
+        for trial, found in zip(trials, self._each(losses, trials), strict=True):
+            if len(found) and found.min() < limit:
+                limit = float(found.min())
+                best = limit, trial, trial.candidates[int(found.argmin())]
+        return best
+
+    def _each(self, function: Callable[[Trial], Floats], trials: Sequence[Trial]) -> Iterator[Floats]:
+        if self.workers <= 1 or len(trials) < 2:
+            yield from map(function, trials)
+            return
+        with ThreadPoolExecutor(self.workers) as pool:
+            yield from pool.map(function, trials)
 
     def accept(self, child: int, parents: Parents, change: str, parent: int | None) -> None:
         """Make a change and put it on record."""
@@ -116,6 +165,8 @@ class SearchLearner(StructureLearner):
         ensure it for k > 1. Exact for k = 2; for more, a structure may be refused although its treewidth is k.
     max_table : float, default=1e7
         Most cells of a table; more is an error.
+    n_jobs : int or None, default=None
+        Threads over candidates; the result does not depend on it.
     random_state : int or None, default=None
         Seed of the folds, and of learners that draw.
     callback : callable or None
@@ -135,6 +186,7 @@ class SearchLearner(StructureLearner):
         candidates: int | None = None,
         treewidth: bool = False,
         max_table: float = 1e7,
+        n_jobs: int | None = None,
         random_state: int | None = None,
         callback: Callable[[Step], None] | None = None,
     ) -> None:
@@ -148,6 +200,7 @@ class SearchLearner(StructureLearner):
         self.candidates = candidates
         self.treewidth = treewidth
         self.max_table = max_table
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.callback = callback
 
@@ -167,7 +220,7 @@ class SearchLearner(StructureLearner):
 
     def _searched(self, schema: Schema, rows: Rows, callback: Callable[[Step], None] | None) -> tuple[Search, str]:
         engine = Engine(schema, rows, row_score(self.score, self.gamma), self.smoothing, self.kind, self.max_table)
-        search = Search(engine, self._rules(schema, rows), self.treewidth, callback)
+        search = Search(engine, self._rules(schema, rows), self.treewidth, callback, self.n_jobs)
         try:
             if schema.cardinalities[0] > 1:
                 self.run(search, rows)

@@ -1,0 +1,248 @@
+"""Local search: hill climbing, iterated local search and simulated annealing over changes of one edge or feature."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.rows import Rows
+from marginbayes.structure.base import Step
+from marginbayes.structure.constraints import Constraints
+from marginbayes.structure.engine import Engine, Parents
+from marginbayes.structure.moves import MOVES, Neighbourhood, loss_after, make
+from marginbayes.structure.search import Search, SearchLearner
+
+__all__ = ["LocalSearch"]
+
+Floats = NDArray[np.float64]
+
+METHODS = ("hc", "ils", "sa")
+# Random starts of iterated local search, and random changes from which the temperature is judged, by default.
+ROUNDS, SAMPLE = 50, 100
+
+
+class LocalSearch(SearchLearner):
+    """Search among structures that differ in one edge or one feature.
+
+    The changes are: add an edge, remove one, reverse one, replace a parent of a feature by another one, drop a feature
+    together with all its edges, and restore a dropped feature without feature parents. Constraints, acyclicity, k and
+    the treewidth are obeyed at every step. The best structure that was met is returned. Ties go to the smaller child,
+    then in the order of `moves`, then to the smaller parent.
+
+    Cost: looking at all changes scores (k + 1) d^2 candidates, each in one pass over the distinct rows and the classes,
+    or less where it is given up early. Hill climbing does so once for each change it makes, a round of iterated local
+    search a few times, a proposal of simulated annealing scores one candidate.
+
+    Parameters
+    ----------
+    score : {"cr", "cl", "sm", "sbm"}, default="sm"
+    method : {"ils", "hc", "sa"}, default="ils"
+        ``"hc"``, hill climbing: make the change that improves the score most until none does. ``"ils"``, iterated local
+        search: climb, then again and again make a few random changes and climb from there, feature after feature in
+        random order, and go on from the result unless it is worse. ``"sa"``, simulated annealing (Pernkopf & Wohlmayr
+        2013): random changes, accepted for sure where they improve the score and with probability
+        exp(-loss / temperature) otherwise, while the temperature falls; then climb from the best. All end in a
+        structure that no single change improves, unless a limit comes first.
+    moves : sequence of str, default=("remove", "drop", "restore", "add", "replace", "reverse")
+        The changes that are made.
+    max_iter : int or None, default=None
+        Most rounds: changes of hill climbing (no limit by default), random starts of iterated local search (50 by
+        default), proposals of simulated annealing (20 for each pair of features by default, at least 2000).
+    n_perturb : int, default=3
+        Random changes at the start of each round of iterated local search.
+    temperature : float, default=0.3
+        At the start of simulated annealing, as a multiple of the mean loss that a random change causes there.
+    cooling : float, default=1e-3
+        How much of the temperature is left at the end; it falls geometrically.
+    time_limit : float or None, default=None
+        Seconds after which the search ends with what it has. The result then depends on the machine.
+    k, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, random_state, callback
+        See `SearchLearner`. ``selection="cv"`` chooses a number of improvements, so it needs ``method="hc"``.
+    """
+
+    def __init__(
+        self,
+        score: str = "sm",
+        method: str = "ils",
+        k: int = 1,
+        *,
+        moves: Sequence[str] = MOVES,
+        max_iter: int | None = None,
+        n_perturb: int = 3,
+        temperature: float = 0.3,
+        cooling: float = 1e-3,
+        time_limit: float | None = None,
+        gamma: float | None = None,
+        smoothing: float = 1.0,
+        kind: str = "laplace",
+        constraints: Constraints | None = None,
+        selection: str | None = None,
+        candidates: int | None = None,
+        treewidth: bool = False,
+        max_table: float = 1e7,
+        random_state: int | None = None,
+        callback: Callable[[Step], None] | None = None,
+    ) -> None:
+        super().__init__(
+            score,
+            k,
+            gamma=gamma,
+            smoothing=smoothing,
+            kind=kind,
+            constraints=constraints,
+            selection=selection,
+            candidates=candidates,
+            treewidth=treewidth,
+            max_table=max_table,
+            random_state=random_state,
+            callback=callback,
+        )
+        self.method = method
+        self.moves = moves
+        self.max_iter = max_iter
+        self.n_perturb = n_perturb
+        self.temperature = temperature
+        self.cooling = cooling
+        self.time_limit = time_limit
+
+    @property
+    def wanders(self) -> bool:  # type: ignore[override]
+        """Whether the last structure may not be the best."""
+        return self.method != "hc"
+
+    def _check(self) -> None:
+        super()._check()
+        if self.method not in METHODS:
+            raise ValueError(f"method={self.method!r} is not known; choose one of {', '.join(map(repr, METHODS))}")
+        unknown = [m for m in self.moves if m not in MOVES]
+        if unknown or isinstance(self.moves, str):
+            raise ValueError(f"moves={self.moves!r} should be some of {', '.join(map(repr, MOVES))}")
+        if self.selection is not None and self.method != "hc":
+            raise ValueError(
+                f"selection={self.selection!r} chooses a number of improvements, but method={self.method!r} also goes "
+                "down; use method='hc'"
+            )
+        _check_at_least("max_iter", self.max_iter, 0)
+        _check_at_least("n_perturb", self.n_perturb, 1)
+        _check_at_least("time_limit", self.time_limit, 0)
+        if not self.temperature > 0 or not 0 < self.cooling <= 1:
+            raise ValueError(
+                f"temperature={self.temperature!r} must be positive and cooling={self.cooling!r} in (0, 1]"
+            )
+
+    # -- the three methods
+
+    def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002
+        """Search until the rounds or the time are over."""
+        rng = np.random.default_rng(self.random_state)
+        around = Neighbourhood(search, self.moves)
+        {"hc": self._climb, "ils": self._iterate, "sa": self._anneal}[self.method](around, rng)
+
+    def _in_time(self, search: Search) -> bool:
+        return self.time_limit is None or time.perf_counter() - search.started < self.time_limit
+
+    def _climb(self, around: Neighbourhood, rng: np.random.Generator | None = None) -> None:  # noqa: ARG002
+        """Make the best change while one improves the score."""
+        search, made = around.search, 0
+        limit = self.max_iter if self.method == "hc" else None
+        while (limit is None or made < limit) and self._in_time(search):
+            move = around.best(around.features)
+            if move is None:
+                return
+            make(search, move)
+            made += 1
+
+    def _sweep(self, around: Neighbourhood, rng: np.random.Generator) -> None:
+        """Make the best change of one feature after the other, in random order, until none improves the score."""
+        search = around.search
+        settled: set[int] = set()
+        while len(settled) < len(around.features):
+            for child in rng.permutation([i for i in around.features if i not in settled]).tolist():
+                if not self._in_time(search):
+                    return
+                move = around.best([child])
+                if move is None:
+                    settled.add(child)
+                else:
+                    make(search, move)
+                    settled.clear()
+
+    def _iterate(self, around: Neighbourhood, rng: np.random.Generator) -> None:
+        """Climb, shake, climb again; go on from there unless it is worse."""
+        search = around.search
+        self._climb(around, rng)
+        best = _Place.of(search.engine)
+        for _ in range(ROUNDS if self.max_iter is None else self.max_iter):
+            if not self._in_time(search):
+                return
+            for _ in range(self.n_perturb):
+                move = around.random(rng)
+                if move is not None:
+                    make(search, move)
+            self._sweep(around, rng)
+            if search.engine.loss <= best.loss + search.tolerance:
+                best = _Place.of(search.engine)
+            else:
+                best.restore(search)
+
+    def _anneal(self, around: Neighbourhood, rng: np.random.Generator) -> None:
+        """Random changes at a falling temperature, then a climb from the best structure met."""
+        search, engine = around.search, around.search.engine
+        d = len(around.features)
+        rounds = max(2000, 20 * d * (d - 1)) if self.max_iter is None else self.max_iter
+        heat = self.temperature * _mean_rise(around, rng)
+        best = _Place.of(engine)
+        for _ in range(rounds):
+            move = around.random(rng)
+            if move is None or not self._in_time(search):
+                break
+            # Metropolis' rule with the chance drawn first, so that a hopeless change is given up early.
+            limit = engine.loss - heat * math.log(1.0 - rng.random())
+            if loss_after(engine, move.families, limit) <= limit:
+                make(search, move)
+                if engine.loss < best.loss:
+                    best = _Place.of(engine)
+            heat *= self.cooling ** (1.0 / rounds)
+        if engine.loss > best.loss:
+            best.restore(search)
+        self._climb(around)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a search was: enough to go back there at once."""
+
+    parents: list[Parents]
+    state: Floats
+    loss: float
+    order: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, engine: Engine) -> _Place:
+        """The present place; the engine makes a new state for each change, so this one stays."""
+        return cls(list(engine.parents), engine.state, engine.loss, engine.order)
+
+    def restore(self, search: Search) -> None:
+        """Go back, and put that on record."""
+        engine = search.engine
+        engine.parents, engine.state = list(self.parents), self.state
+        engine.loss, engine.order = self.loss, self.order
+        search.record("return", None, None)
+
+
+def _mean_rise(around: Neighbourhood, rng: np.random.Generator) -> float:
+    """Mean loss that random changes cause; of those that cause some."""
+    engine = around.engine
+    moves = [around.random(rng) for _ in range(SAMPLE)]
+    rises = [loss_after(engine, m.families, math.inf) - engine.loss for m in moves if m is not None]
+    return float(np.mean([r for r in rises if r > around.search.tolerance] or [1.0]))
+
+
+def _check_at_least(name: str, value: float | None, least: float) -> None:
+    if value is not None and not value >= least:
+        raise ValueError(f"{name}={value!r} must be at least {least:g}")

@@ -1,0 +1,183 @@
+"""Changes of one edge or one feature: which are allowed, what they do to the loss, the best one, one at random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.graph.treewidth import has_treewidth_at_most
+from marginbayes.structure.engine import Engine, Parents
+from marginbayes.structure.search import Search
+
+__all__ = ["MOVES", "Move", "Neighbourhood", "loss_after", "make"]
+
+Floats = NDArray[np.float64]
+
+MOVES = ("remove", "drop", "restore", "add", "replace", "reverse")
+# Of random changes that are drawn, in search of one that the rules allow.
+TRIES = 200
+
+
+@dataclass(frozen=True)
+class Move:
+    """A change of some families, under the name it has in the record."""
+
+    change: str
+    parent: int | None
+    child: int
+    families: Mapping[int, Parents]
+
+
+def loss_after(engine: Engine, families: Mapping[int, Parents], limit: float = math.inf) -> float:
+    """Loss of all rows if these families were changed; infinite where it exceeds the limit."""
+    state = engine.state.copy()
+    for child in families:
+        engine.add(state, child, engine.parents[child], -1.0)
+    *others, last = families
+    for child in others:
+        engine.add(state, child, families[child])
+    parents = families[last]
+    if parents:
+        return float(engine.try_parents(last, parents[:-1], parents[-1:], limit, state)[0])
+    loss = float(engine.losses_of(engine.add(state, last, parents)).sum())
+    return loss if loss <= limit else math.inf
+
+
+def make(search: Search, move: Move) -> None:
+    """Make a change and put it on record."""
+    for child, parents in move.families.items():
+        search.engine.set_parents(child, parents)
+    search.record(move.change, move.parent, move.child)
+
+
+class _Best:
+    """The change of least loss among those offered, if that is below the limit."""
+
+    def __init__(self, limit: float, tolerance: float) -> None:
+        self.limit, self.tolerance = limit, tolerance
+        self.move: Move | None = None
+
+    def offer(self, move: Move, loss: float) -> None:
+        """Take a change if it is better by more than rounding than all before it."""
+        if loss < self.limit:
+            self.move, self.limit = move, loss - self.tolerance
+
+
+class Neighbourhood:
+    """The changes that the rules allow to the present structure of a search."""
+
+    def __init__(self, search: Search, moves: Sequence[str]) -> None:
+        self.search, self.engine, self.rules = search, search.engine, search.rules
+        self.moves = [m for m in MOVES if m in moves]
+        self.features = [i for i in search.engine.features if i not in search.rules.dropped]
+
+    # -- the best one
+
+    def best(self, children: Sequence[int]) -> Move | None:
+        """The change around these features that improves the score most, if one does."""
+        found = _Best(self.engine.loss - self.search.tolerance, self.search.tolerance)
+        for child in children:
+            rest = self.engine.without(child)
+            for change in self.moves:
+                self._score_each(found, change, child)
+                self._score_joins(found, change, child, rest)
+        return found.move
+
+    def _score_each(self, found: _Best, change: str, child: int) -> None:
+        for move in self._simple(change, child):
+            found.offer(move, loss_after(self.engine, move.families, found.limit))
+
+    def _score_joins(self, found: _Best, change: str, child: int, rest: Floats) -> None:
+        """All new parents of a feature in one pass for each set of parents that they join."""
+        for kept in self._kept(change, child):
+            candidates = [j for j in self.features if self._may_join(j, child, kept)]
+            losses = self.engine.try_parents(child, kept, candidates, found.limit, rest)
+            if len(losses) and np.isfinite(losses.min()):
+                first = int(np.argmax(losses <= losses.min() + found.tolerance))
+                found.offer(_family(change, candidates[first], child, (*kept, candidates[first])), float(losses[first]))
+
+    # -- one at random
+
+    def random(self, rng: np.random.Generator) -> Move | None:
+        """A change drawn by kind, feature and parent; None if none was found that is allowed."""
+        for _ in range(TRIES if self.moves and self.features else 0):
+            change = self.moves[rng.integers(len(self.moves))]
+            child, parent = (self.features[i] for i in rng.integers(len(self.features), size=2))
+            moves = self._simple(change, child)
+            for kept in self._kept(change, child):
+                if self._may_join(parent, child, kept):
+                    moves.append(_family(change, parent, child, (*kept, parent)))
+            if moves:
+                return moves[rng.integers(len(moves))]
+        return None
+
+    # -- what is allowed
+
+    def _simple(self, change: str, child: int) -> list[Move]:
+        """The changes of this kind that need no new parent of the child."""
+        own = self.engine.parents[child]
+        if own is None:
+            return [_family("restore", None, child, ())] if change == "restore" else []
+        if change == "remove":
+            return [_family("remove", p, child, _minus(own, p)) for p in self._loose(child)]
+        if change == "reverse":
+            return [self._reversed(p, child, own) for p in self._loose(child) if self._may_reverse(p, child, own)]
+        return [self._without(child)] if change == "drop" and child not in self.rules.keep else []
+
+    def _kept(self, change: str, child: int) -> list[tuple[int, ...]]:
+        """The sets of parents that a new parent of the child joins in a change of this kind."""
+        own = self.engine.parents[child]
+        if own is None:
+            return [()] if change == "restore" else []
+        if change == "add":
+            return [own]
+        return [_minus(own, p) for p in self._loose(child)] if change == "replace" else []
+
+    def _loose(self, child: int) -> list[int]:
+        """The parents of a feature that are not required, the smallest first."""
+        return sorted(set(self.engine.parents[child] or ()) - set(self.rules.required[child]))
+
+    def _may_join(self, parent: int, child: int, kept: tuple[int, ...]) -> bool:
+        """Whether the feature may have these parents and one more that is not one of its present ones."""
+        engine = self.engine
+        if parent in (engine.parents[child] or ()) or engine.parents[parent] is None or len(kept) >= self.rules.k:
+            return False
+        if not self.rules.allowed[parent, child] or child in engine.ancestors(parent):
+            return False
+        return self._narrow({child: (*kept, parent)})
+
+    def _may_reverse(self, parent: int, child: int, own: tuple[int, ...]) -> bool:
+        above = self.engine.parents[parent] or ()
+        if not self.rules.allowed[child, parent] or len(above) >= self.rules.k:
+            return False
+        if any(parent in self.engine.ancestors(p) for p in own if p != parent):
+            return False
+        return self._narrow(self._reversed(parent, child, own).families)
+
+    def _reversed(self, parent: int, child: int, own: tuple[int, ...]) -> Move:
+        above = self.engine.parents[parent] or ()
+        return Move("reverse", parent, child, {child: _minus(own, parent), parent: (*above, child)})
+
+    def _without(self, feature: int) -> Move:
+        """Drop a feature, and with it the edges to its children."""
+        below = {i: _minus(p, feature) for i, p in enumerate(self.engine.parents) if p and feature in p}
+        return Move("drop", None, feature, {**below, feature: None})
+
+    def _narrow(self, families: Mapping[int, Parents]) -> bool:
+        """Whether the treewidth stays at most k, where that is asked for."""
+        if not self.search.treewidth or self.rules.k < 2:
+            return True
+        cliques = [[*(families.get(i, p) or ()), i] for i, p in enumerate(self.engine.parents)]
+        return has_treewidth_at_most(cliques, self.rules.k)
+
+
+def _family(change: str, parent: int | None, child: int, parents: Parents) -> Move:
+    return Move(change, parent, child, {child: parents})
+
+
+def _minus(parents: tuple[int, ...], parent: int) -> tuple[int, ...]:
+    return tuple(p for p in parents if p != parent)

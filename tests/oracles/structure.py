@@ -1,0 +1,389 @@
+"""Discriminative structure learning by the book: every structure is scored from scratch, by loops over the rows.
+
+Pernkopf & Bilmes (2010), sections 4.4 and 5 and Algorithm 1; Peharz & Pernkopf (2012), equations 8-9 and 20-23. Numbers
+nearer to each other than `CLOSE` count as equal, so that ties are seen to be ties. A missing cell is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations, permutations
+from typing import NamedTuple
+
+from marginbayes.data import Rows
+from marginbayes.graph import Dag
+
+Row = tuple[int | None, ...]
+Structure = dict[int, tuple[int, ...] | None]  # feature: its feature parents; None where it is dropped
+Legal = Callable[[Structure], bool]
+Way = list[tuple[Structure, float]]  # every structure a learner went through, with its score
+
+CLOSE = 1e-9
+
+
+class Sample(NamedTuple):
+    """Rows of values, the class first, with their weights."""
+
+    rows: tuple[Row, ...]
+    weights: tuple[float, ...]
+    cards: tuple[int, ...]
+
+
+def sample_of(rows: Rows) -> Sample:
+    """The rows whose class is known and whose weight is not zero."""
+    weights = [1.0] * len(rows) if rows.weights is None else [float(w) for w in rows.weights]
+    kept = [
+        (tuple(None if x == card else int(x) for x, card in zip(row, rows.cardinalities, strict=True)), w)
+        for row, w in zip(rows.codes.T, weights, strict=True)
+        if row[0] != rows.cardinalities[0] and w > 0
+    ]
+    return Sample(tuple(r for r, _ in kept), tuple(w for _, w in kept), tuple(rows.cardinalities))
+
+
+# -- scores
+
+
+def chances(counts: Sequence[float], kind: str, amount: float) -> list[float]:
+    """Smoothed probabilities of the levels of one variable."""
+    total = sum(counts)
+    if kind == "floor":
+        shares = [n / total if n > 0 else amount for n in counts]
+    else:
+        shares = [n + amount for n in counts]
+    if sum(shares) == 0:
+        shares = [1.0 for _ in counts]
+    return [s / sum(shares) for s in shares]
+
+
+class Oracle:
+    """Scores structures on a sample; remembers answers, but never builds one on another."""
+
+    def __init__(
+        self, rows: Rows, score: str = "cr", gamma: float | None = None, smoothing: float = 1.0, kind: str = "laplace"
+    ) -> None:
+        self.sample, self.name, self.smoothing, self.kind = sample_of(rows), score, smoothing, kind
+        self.gamma = math.log(9.0) if gamma is None else gamma
+        self.total = sum(self.sample.weights)
+        self.features = tuple(range(1, len(self.sample.cards)))
+        self._one_against_rest = [_against_rest(self.sample, c) for c in range(self.sample.cards[0])]
+        self._tables: dict[object, list[float]] = {}
+        self._scores: dict[object, float] = {}
+
+    def score(self, structure: Structure) -> float:
+        """The score of a structure, with smoothed maximum-likelihood tables."""
+        key = tuple(sorted(structure.items()))
+        if key not in self._scores:
+            self._scores[key] = self._score(structure)
+        return self._scores[key]
+
+    def _score(self, structure: Structure) -> float:
+        each = {"cr": self._right, "cl": self._likelihood, "sm": self._margin, "sbm": self._binary_margin}[self.name]
+        terms = [w * each(structure, r) for r, w in zip(self.sample.rows, self.sample.weights, strict=True)]
+        return math.fsum(terms) / (self.total if self.name == "cr" else 1.0)
+
+    def log_joint(self, structure: Structure, row: Row, sample: Sample | None = None) -> list[float]:
+        """log P(class, row) for every class; the sample that the tables come from defaults to the own one."""
+        sample = sample or self.sample
+        found = []
+        for c in range(sample.cards[0]):
+            terms = [self._log_chance(sample, 0, (), row, c, c)]
+            terms += [self._log_chance(sample, i, p, row, row[i], c) for i, p in structure.items() if p is not None]
+            found.append(sum(terms))
+        return found
+
+    def _log_chance(
+        self, sample: Sample, child: int, parents: tuple[int, ...], row: Row, value: int | None, c: int
+    ) -> float:
+        """log P(value | those parents that the row knows, class); nothing for a missing value."""
+        if value is None:
+            return 0.0
+        known = tuple((p, row[p]) for p in parents if row[p] is not None)
+        if child:
+            known = ((0, c), *known)
+        key = (id(sample), child, known)
+        if key not in self._tables:
+            counts = [0.0] * sample.cards[child]
+            for other, weight in zip(sample.rows, sample.weights, strict=True):
+                if other[child] is not None and all(other[p] == x for p, x in known):
+                    counts[other[child]] += weight
+            cells = sample.cards[child] * math.prod(sample.cards[p] for p, _ in known)
+            self._tables[key] = chances(counts, self.kind, self.smoothing / (cells if self.kind == "ess" else 1))
+        chance = self._tables[key][value]
+        return math.log(chance) if chance > 0 else -math.inf
+
+    def predict(self, structure: Structure, row: Row) -> int:
+        """The class of greatest probability, the first of those that are equal."""
+        joint = self.log_joint(structure, row)
+        return next(c for c, v in enumerate(joint) if v >= max(joint) - CLOSE)
+
+    def _right(self, structure: Structure, row: Row) -> float:
+        return float(self.predict(structure, row) == row[0])
+
+    def _likelihood(self, structure: Structure, row: Row) -> float:
+        joint = self.log_joint(structure, row)
+        top = max(joint)
+        return joint[row[0]] - top - math.log(math.fsum(math.exp(v - top) for v in joint))
+
+    def _margin(self, structure: Structure, row: Row) -> float:
+        joint = self.log_joint(structure, row)
+        return min(joint[row[0]] - max(v for c, v in enumerate(joint) if c != row[0]), self.gamma)
+
+    def _binary_margin(self, structure: Structure, row: Row) -> float:
+        own, rest = self.log_joint(structure, row, self._one_against_rest[row[0]])
+        return min(own - rest, self.gamma)
+
+
+def _against_rest(sample: Sample, c: int) -> Sample:
+    """The sample with class c as class 0 and all others as class 1 (text below equation 20)."""
+    rows = tuple((int(row[0] != c), *row[1:]) for row in sample.rows)
+    return Sample(rows, sample.weights, (2, *sample.cards[1:]))
+
+
+def better(new: float, old: float) -> bool:
+    """Whether a score exceeds another by more than rounding."""
+    return new > old + CLOSE * max(1.0, abs(old))
+
+
+# -- graphs
+
+
+def naive(oracle: Oracle) -> Structure:
+    """No feature has a feature parent."""
+    return {i: () for i in oracle.features}
+
+
+def with_edges(structure: Structure, edges: Iterable[tuple[int, int]]) -> Structure:
+    """The structure with more (parent, child) edges."""
+    new = dict(structure)
+    for parent, child in edges:
+        new[child] = (*(new[child] or ()), parent)
+    return new
+
+
+def is_sound(structure: Structure, k: int) -> bool:
+    """Whether there is no cycle, no dropped or double parent, and no feature has more than k."""
+    left = {i: set(p) for i, p in structure.items() if p is not None}
+    if any(len(p) > k or len(p) < len(structure[i] or ()) or not p <= left.keys() for i, p in left.items()):
+        return False
+    while left:
+        roots = [i for i, p in left.items() if not p & left.keys()]
+        if not roots:
+            return False
+        for i in roots:
+            del left[i]
+    return True
+
+
+def moral_edges(structure: Structure) -> set[frozenset[int]]:
+    """Edges of the moralised graph of the features."""
+    families = [(i, *p) for i, p in structure.items() if p is not None]
+    return {frozenset(pair) for family in families for pair in combinations(family, 2)}
+
+
+def treewidth(vertices: Sequence[int], edges: Iterable[frozenset[int]]) -> int:
+    """The smallest, over all elimination orders, of the greatest number of neighbours at elimination."""
+    edges = list(edges)
+    if not edges:
+        return 0
+    return min(_width(order, edges) for order in permutations(vertices))
+
+
+def _width(order: Sequence[int], edges: Iterable[frozenset[int]]) -> int:
+    neighbours: dict[int, set[int]] = {v: {u for e in edges if v in e for u in e if u != v} for v in order}
+    width = 0
+    for v in order:
+        others = neighbours.pop(v)
+        width = max(width, len(others))
+        for u in others:
+            neighbours[u] = (neighbours[u] | others) - {u, v}
+    return width
+
+
+def dag_of(names: Sequence[str], structure: Structure) -> Dag:
+    """The graph with the class on top of every feature that is not dropped."""
+    return Dag(tuple(names), ((), *(() if p is None else (0, *p) for _, p in sorted(structure.items()))))
+
+
+# -- learners
+
+
+def anything(_: Structure) -> bool:
+    """No further rule."""
+    return True
+
+
+def greedy(oracle: Oracle, k: int, legal: Legal = anything, start: Structure | None = None) -> Way:
+    """Section 4.4.1: add the edge with the greatest score, while it improves; first child, then first parent in a tie."""
+    way = _begin(oracle, start)
+    while True:
+        present, score = way[-1]
+        best: tuple[Structure, float] | None = None
+        for child in oracle.features:
+            for parent in oracle.features:
+                for new in _added(present, [(parent, child)], k, legal):
+                    if best is None or better(oracle.score(new), best[1]):
+                        best = new, oracle.score(new)
+        if best is None or not better(best[1], score):
+            return way
+        way.append(best)
+
+
+def superparent(oracle: Oracle, k: int, legal: Legal = anything, start: Structure | None = None) -> Way:
+    """Section 4.4.2: the best parent of all that may have one more, then its best children, at most k of them."""
+    way = _begin(oracle, start)
+    while True:
+        present, score = way[-1]
+        chosen: tuple[int, list[int], float] | None = None
+        for parent in oracle.features:
+            children = [i for i in oracle.features if _added(present, [(parent, i)], k, legal)]
+            if children:
+                value = oracle.score(with_edges(present, [(parent, i) for i in children]))
+                if chosen is None or better(value, chosen[2]):
+                    chosen = parent, children, value
+        if chosen is None:
+            return way
+        best = present, score
+        for size in range(1, k + 1):
+            for some in combinations(chosen[1], size):
+                for new in _added(present, [(chosen[0], i) for i in some], k, legal):
+                    if better(oracle.score(new), best[1]):
+                        best = new, oracle.score(new)
+        if best[0] == present:
+            return way
+        way.append(best)
+
+
+def along(
+    oracle: Oracle, order: Sequence[int], k: int, legal: Legal = anything, start: Structure | None = None
+) -> Way:
+    """Section 5.2: the best at most k parents among the earlier features, one feature after the other."""
+    way = _begin(oracle, start)
+    for place, child in enumerate(order):
+        best = _best_parents(oracle, way[-1][0], child, order[:place], k, legal)
+        if best is not None and better(best[1], way[-1][1]):
+            way.append(best)
+    return way
+
+
+def algorithm_1(
+    oracle: Oracle, rule: Rule, k: int, legal: Legal = anything, start: Structure | None = None, epsilon: float = 0.0
+) -> Way:
+    """Algorithm 1 as printed: the best pair is joined, then CR_old = 0; the rule chooses the features behind it."""
+    way = _begin(oracle, start)
+    pair = best_pair(oracle, epsilon, lambda a, b: bool(_added(way[0][0], [(a, b)], k, legal)))
+    if pair is None:
+        return along(oracle, order_by(oracle, rule), k, legal, start)
+    first = with_edges(way[0][0], [pair])
+    way.append((first, oracle.score(first)))
+    order, to_beat = order_by(oracle, rule, pair), None
+    for place in range(2, len(order)):
+        best = _best_parents(oracle, way[-1][0], order[place], order[:place], k, legal)
+        if best is not None and (to_beat is None or better(best[1], to_beat)):
+            way.append(best)
+            to_beat = best[1]
+    return way
+
+
+def _best_parents(
+    oracle: Oracle, present: Structure, child: int, earlier: Sequence[int], k: int, legal: Legal
+) -> tuple[Structure, float] | None:
+    best: tuple[Structure, float] | None = None
+    for size in range(1, k + 1):
+        for some in combinations(earlier, size):
+            for new in _added(present, [(p, child) for p in some], k, legal):
+                if best is None or better(oracle.score(new), best[1]):
+                    best = new, oracle.score(new)
+    return best
+
+
+def _begin(oracle: Oracle, start: Structure | None) -> Way:
+    start = naive(oracle) if start is None else start
+    return [(start, oracle.score(start))]
+
+
+def _added(present: Structure, edges: Sequence[tuple[int, int]], k: int, legal: Legal) -> list[Structure]:
+    """The structure with more edges, if it is allowed, as a list of one or none."""
+    if any(present[a] is None or present[b] is None for a, b in edges):
+        return []
+    new = with_edges(present, edges)
+    return [new] if is_sound(new, k) and legal(new) else []
+
+
+# -- orders
+
+# The rule measures a feature given those already chosen; the greatest comes next.
+Rule = Callable[[int, Sequence[int]], float]
+
+
+def entropy(sample: Sample, variables: Sequence[int], epsilon: float = 0.0) -> float:
+    """H of these variables together, with the correction of section 5.1 for patterns that do not occur."""
+    total, counts = sum(sample.weights), Counter[tuple[int | None, ...]]()
+    for row, weight in zip(sample.rows, sample.weights, strict=True):
+        counts[tuple(row[v] for v in variables)] += weight  # type: ignore[assignment]
+    value = -sum(n / total * math.log(n / total) for n in counts.values())
+    if epsilon:
+        value -= (math.prod(sample.cards[v] for v in variables) - len(counts)) * epsilon * math.log(epsilon)
+    return value
+
+
+def information(sample: Sample, some: Sequence[int], given: Sequence[int] = (), epsilon: float = 0.0) -> float:
+    """I(class; some | given) as a sum of entropies."""
+    return (
+        entropy(sample, [*some, *given], epsilon)
+        - entropy(sample, [0, *some, *given], epsilon)
+        + entropy(sample, [0, *given], epsilon)
+        - (entropy(sample, given, epsilon) if given else 0.0)
+    )
+
+
+def rules(oracle: Oracle, epsilon: float = 0.0) -> dict[str, Rule]:
+    """OMI, OMISP, OCR and the least informative first."""
+    sample = oracle.sample
+
+    def all_earlier(i: int, chosen: Sequence[int]) -> float:
+        return information(sample, [i], chosen, epsilon)
+
+    def best_single(i: int, chosen: Sequence[int]) -> float:
+        return max((information(sample, [i], [j], epsilon) for j in chosen), default=information(sample, [i], (), epsilon))
+
+    def saturated(i: int, chosen: Sequence[int]) -> float:
+        votes = Counter[tuple[object, ...]]()
+        for row, weight in zip(sample.rows, sample.weights, strict=True):
+            votes[(tuple(row[v] for v in [*chosen, i]), row[0])] += weight  # type: ignore[assignment]
+        best: dict[object, float] = {}
+        for (pattern, _), weight in votes.items():
+            best[pattern] = max(weight, best.get(pattern, 0.0))
+        return sum(best.values()) / oracle.total
+
+    def least(i: int, chosen: Sequence[int]) -> float:
+        return -all_earlier(i, chosen)
+
+    return {"mi": all_earlier, "mi_sp": best_single, "cr": saturated, "mi_min": least}
+
+
+def order_by(oracle: Oracle, rule: Rule, first: Sequence[int] = ()) -> list[int]:
+    """All features, the given ones in front; ties by OMISP, by information about the class alone, by index."""
+    chosen = list(first)
+    measures = [rule, rules(oracle)["mi_sp"], lambda i, _: information(oracle.sample, [i])]
+    while len(chosen) < len(oracle.features):
+        rest = [i for i in oracle.features if i not in chosen]
+        for measure in measures:
+            values = {i: measure(i, chosen) for i in rest}
+            rest = [i for i in rest if not better(max(values.values()), values[i])]
+        chosen.append(rest[0])
+    return chosen
+
+
+def best_pair(oracle: Oracle, epsilon: float, may_join: Callable[[int, int], bool]) -> tuple[int, int] | None:
+    """The two features that are most informative together, the more informative one in front where that is allowed."""
+    alone = {i: information(oracle.sample, [i], (), epsilon) for i in oracle.features}
+    best: tuple[tuple[int, int], float] | None = None
+    for a, b in combinations(oracle.features, 2):
+        ways = [(a, b), (b, a)] if not better(alone[b], alone[a]) else [(b, a), (a, b)]
+        allowed = [way for way in ways if may_join(*way)]
+        value = information(oracle.sample, [a, b], (), epsilon)
+        if allowed and (best is None or better(value, best[1])):
+            best = allowed[0], value
+    return None if best is None else best[0]

@@ -1,0 +1,172 @@
+"""Evidence charts: the bars are the explanation, in order, and sum to the log-odds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from marginbayes.estimators import BayesNetClassifier
+from marginbayes.estimators.explain import Explanation
+from marginbayes.plotting.evidence import AGAINST, FOR, EvidenceDisplay, percent, statement
+
+
+@pytest.fixture(autouse=True)
+def _no_window() -> Iterator[None]:
+    with mpl.rc_context():
+        mpl.use("agg")
+        yield
+        import matplotlib.pyplot as plt
+
+        plt.close("all")
+
+
+def _explanation(weights: list[float], values: list[object] | None = None, prior: float = 0.3) -> Explanation:
+    n = len(weights)
+    levels = np.empty((1, n), object)
+    levels[0] = [f"v{i}" for i in range(n)] if values is None else values
+    return Explanation(
+        tuple(f"f{i}" for i in range(n)),
+        np.array([weights]),
+        np.array([prior]),
+        np.array(["yes"]),
+        np.array(["no"]),
+        levels,
+    )
+
+
+@pytest.mark.parametrize("structure", ["nb", "tan"])
+@pytest.mark.parametrize("most", [1, 4, 15, 100])
+def test_prior_bars_and_rest_sum_to_the_log_odds_of_the_model(structure: str, most: int) -> None:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X = X.mask(np.random.default_rng(0).random(X.shape) < 0.1)
+    model = BayesNetClassifier(structure).fit(X, y)
+    explanation = model.explain(X.iloc[:20])
+    logs = model.predict_log_proba(X.iloc[:20])
+    for row in range(20):
+        display = EvidenceDisplay.from_explanation(explanation, row, most)
+        assert display.prior + sum(display.weights) + display.other == pytest.approx(display.log_odds)
+        assert display.log_odds == pytest.approx(logs[row, 1] - logs[row, 0])
+        assert display.probability == pytest.approx(math.exp(logs[row, 1]))
+        assert display.n_missing == X.iloc[row].isna().sum()
+        assert len(display.names) + display.n_other + display.n_missing == X.shape[1]
+
+
+def test_the_heaviest_are_shown_sorted_from_for_to_against() -> None:
+    display = EvidenceDisplay.from_explanation(_explanation([0.1, -2.0, 1.0, -0.2, 3.0]), max_features=3)
+    assert display.names == ("f4", "f2", "f1")
+    assert display.weights == (3.0, 1.0, -2.0)
+    assert display.other == pytest.approx(-0.1)
+    assert display.n_other == 2
+
+
+def test_missing_features_have_no_bar_but_a_missing_level_has() -> None:
+    display = EvidenceDisplay.from_explanation(_explanation([0.5, 0.0, -0.7], ["a", None, None]))
+    assert display.names == ("f0", "f2")
+    assert display.n_missing == 1
+    assert "f2 = missing" in [label for label, _, _ in display.bars()]
+
+
+def test_bars_are_drawn_as_long_as_their_weights() -> None:
+    display = EvidenceDisplay.from_explanation(_explanation([0.5, -1.5])).plot()
+    assert [bar.get_width() for bar in display.bars_] == pytest.approx([0.3, 0.5, -1.5, -0.7])
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert labels == ["prior", "f0 = v0", "f1 = v1", "log-odds"]
+    colors = [mpl.colors.to_hex(bar.get_facecolor()) for bar in display.bars_]
+    assert colors[1:3] == [FOR, AGAINST]
+    before, after = percent(display.prior_probability), percent(display.probability)
+    assert display.ax_.get_title() == f"P(yes) against no:  {before} before,  {after} after"
+
+
+def test_every_label_lies_inside_the_picture() -> None:
+    weights = [4.0, -0.01, -3.9, 0.02]
+    display = EvidenceDisplay.from_explanation(_explanation(weights, ["x" * 60, "y", "z", "w"])).plot()
+    canvas = display.figure_.canvas
+    canvas.draw()
+    frame = display.figure_.bbox
+    for text in [*display.ax_.get_yticklabels(), *display.ax_.texts, display.ax_.title]:
+        box = text.get_window_extent()
+        assert frame.x0 <= box.x0 < box.x1 <= frame.x1
+        assert frame.y0 <= box.y0 < box.y1 <= frame.y1
+
+
+def test_infinite_and_undefined_weights_can_be_drawn() -> None:
+    display = EvidenceDisplay.from_explanation(_explanation([1.0, -math.inf, math.nan])).plot()
+    display.figure_.canvas.draw()
+    assert all(math.isfinite(bar.get_width()) for bar in display.bars_)
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert "-∞" in texts
+    assert "undefined" in texts
+
+
+def test_names_with_dollar_signs_are_no_mathematics() -> None:
+    explanation = _explanation([1.0, 2.0], ["$\\frac$", "b$ and $c{"])
+    EvidenceDisplay.from_explanation(explanation).plot().figure_.canvas.draw()
+
+
+def test_from_estimator_explains_the_row_that_is_named() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = BayesNetClassifier("tan").fit(X, y)
+    display = EvidenceDisplay.from_estimator(model, X, 60, target=2, against=1)
+    assert (display.target, display.against) == (2, 1)
+    logs = model.predict_log_proba(X.iloc[[60]])[0]
+    assert display.log_odds == pytest.approx(logs[2] - logs[1])
+
+
+def test_given_axes_are_drawn_into() -> None:
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots()
+    assert EvidenceDisplay.from_explanation(_explanation([1.0])).plot(ax).ax_ is ax
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("(-inf, 2.45]", "x ≤ 2.45"),
+        ("(2.45, 5]", "2.45 < x ≤ 5"),
+        ("(5, inf)", "x > 5"),
+        ("(-inf, inf)", "x: any"),
+        ("(-1.5e-05, 0.10880000000000001]", "-1.5e-05 < x ≤ 0.1088"),
+        ("red", "x = red"),
+        ("(a, b]", "x = (a, b]"),
+        (3, "x = 3"),
+        (None, "x = missing"),
+    ],
+)
+def test_levels_are_said_the_way_people_say_them(value: object, said: str) -> None:
+    assert statement("x", value) == said
+
+
+def test_intervals_of_the_discretiser_are_recognised() -> None:
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0] * 30})
+    y = np.array([0, 0, 1, 1] * 30)
+    display = EvidenceDisplay.from_explanation(BayesNetClassifier("nb").fit(X, y).explain(X), 3)
+    assert display.bars()[1][0] == "x > 2.5"
+
+
+@pytest.mark.parametrize(
+    ("chance", "said"),
+    [
+        (0.5, "50.0 %"),
+        (1.0, "100.0 %"),
+        (0.99999, "> 99.9 %"),
+        (1e-9, "< 0.1 %"),
+        (0.0, "0.0 %"),
+        (math.nan, "undefined"),
+    ],
+)
+def test_percentages_never_claim_certainty_that_is_not_there(chance: float, said: str) -> None:
+    assert percent(chance) == said
+
+
+def test_a_row_that_is_not_there_is_refused() -> None:
+    with pytest.raises(IndexError, match="row=3 is not there: the explanation has 1 rows"):
+        EvidenceDisplay.from_explanation(_explanation([1.0]), 3)
+    with pytest.raises(ValueError, match="max_features=0"):
+        EvidenceDisplay.from_explanation(_explanation([1.0]), 0, 0)

@@ -1,0 +1,137 @@
+"""Reliability diagrams: bins, intervals and labels against scikit-learn, scipy and hand-worked cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.calibration import calibration_curve
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from marginbayes.estimators import BayesNetClassifier
+from marginbayes.plotting.reliability import ReliabilityDisplay, wilson_interval
+
+
+@pytest.fixture(autouse=True)
+def _no_window() -> Iterator[None]:
+    with mpl.rc_context():
+        mpl.use("agg")
+        yield
+        import matplotlib.pyplot as plt
+
+        plt.close("all")
+
+
+def _case(seed: int = 0, n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    chances = rng.beta(0.7, 0.9, n)
+    return rng.random(n) < chances**1.3, chances
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (57, 100), (1, 10_000)])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_wilson_intervals_are_those_of_scipy(k: int, n: int, confidence: float) -> None:
+    low, high = wilson_interval(k, n, confidence)
+    expected = binomtest(k, n).proportion_ci(confidence, method="wilson")
+    assert (float(low), float(high)) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_without_trials_any_share_is_possible() -> None:
+    low, high = wilson_interval([0, 1], [0, 2])
+    assert (low[0], high[0]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("bins", [1, 5, 10])
+def test_the_curve_is_that_of_scikit_learn(strategy: str, bins: int) -> None:
+    truth, chances = _case()
+    display = ReliabilityDisplay.compute(truth, chances, n_bins=bins, strategy=strategy)
+    true, predicted = calibration_curve(truth, chances, n_bins=bins, strategy=strategy)
+    np.testing.assert_allclose(display.prob_true, true)
+    np.testing.assert_allclose(display.prob_pred, predicted)
+    assert display.counts.sum() == len(truth)
+    assert (display.low <= display.prob_true).all()
+    assert (display.prob_true <= display.high).all()
+
+
+def test_four_predictions_worked_by_hand() -> None:
+    display = ReliabilityDisplay.compute(["no", "yes", "yes", "no"], [0.1, 0.4, 0.8, 1.0], n_bins=2)
+    np.testing.assert_allclose(display.prob_pred, [0.25, 0.9])
+    np.testing.assert_allclose(display.prob_true, [0.5, 0.5])
+    assert display.brier == pytest.approx((0.01 + 0.36 + 0.04 + 1.0) / 4)
+    assert display.calibration_error == pytest.approx((0.25 + 0.4) / 2)
+    assert display.event == "class 'yes'"
+
+
+def test_the_positive_class_can_be_chosen() -> None:
+    truth, chances = _case()
+    one = ReliabilityDisplay.compute(truth, chances)
+    other = ReliabilityDisplay.compute(~truth, chances, pos_label=False)
+    np.testing.assert_array_equal(one.prob_true, other.prob_true)
+
+
+def test_the_drawing_shows_curve_intervals_and_histogram() -> None:
+    truth, chances = _case()
+    display = ReliabilityDisplay.from_predictions(truth, chances, name="tan", event="rain")
+    line = display.errorbar_.lines[0]
+    np.testing.assert_array_equal(line.get_xydata(), np.stack([display.prob_pred, display.prob_true], axis=1))
+    assert display.histogram_ax_ is not None
+    assert sum(bar.get_height() for bar in display.histogram_ax_.patches) == len(truth)
+    assert display.histogram_ax_.get_xlabel() == "predicted probability of rain"
+    assert "tan" in display.ax_.get_legend().get_texts()[0].get_text()
+
+
+def test_given_axes_are_drawn_into_and_nothing_else_is() -> None:
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots()
+    display = ReliabilityDisplay.from_predictions(*_case(), ax=ax)
+    assert display.ax_ is ax
+    assert figure.axes == [ax]
+    assert display.histogram_ax_ is None
+
+
+def test_a_name_with_dollar_signs_is_no_mathematics() -> None:
+    display = ReliabilityDisplay.from_predictions(*_case(), name="$\\frac$", event="$\\bad{ $")
+    display.figure_.canvas.draw()
+
+
+def test_an_estimator_with_two_classes_is_drawn() -> None:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = BayesNetClassifier("nb").fit(X, y)
+    display = ReliabilityDisplay.from_estimator(model, X, y, pos_label=0)
+    expected = ReliabilityDisplay.compute(y, model.predict_proba(X)[:, 0], pos_label=0)
+    np.testing.assert_array_equal(display.prob_true, expected.prob_true)
+    assert display.name == "BayesNetClassifier"
+
+
+def test_an_estimator_with_three_classes_is_refused() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    with pytest.raises(ValueError, match="has 3 classes"):
+        ReliabilityDisplay.from_estimator(BayesNetClassifier("nb").fit(X, y), X, y)
+
+
+def test_a_class_that_is_not_there_is_refused() -> None:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    with pytest.raises(ValueError, match="pos_label=7 is not a class"):
+        ReliabilityDisplay.from_estimator(BayesNetClassifier("nb").fit(X, y), X, y, pos_label=7)
+
+
+@pytest.mark.parametrize(
+    ("truth", "chances", "options", "words"),
+    [
+        ([0, 1], [0.5, 1.5], {}, r"y_prob\[1\] is 1.5"),
+        ([0, 1], [0.5, np.nan], {}, "no probability"),
+        ([0, 1], [[0.5, 0.5]], {}, "one probability for each row"),
+        ([0, 1, 2], [0.5, 0.5, 0.5], {}, "3 different labels"),
+        ([0, 1, 1], [0.5, 0.5], {}, "3 labels but 2 probabilities"),
+        ([0, 1], [0.5, 0.5], {"strategy": "best"}, "'uniform' or 'quantile'"),
+        ([0, 1], [0.5, 0.5], {"n_bins": 0}, "at least 1"),
+    ],
+)
+def test_impossible_input_gets_a_sentence(truth: object, chances: object, options: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ReliabilityDisplay.compute(truth, chances, **options)
