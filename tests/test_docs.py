@@ -295,10 +295,10 @@ def test_a_command_must_end_well_unless_the_page_shows_its_error(tmp_path: Path)
 
 def test_rewriting_puts_in_what_is_printed_now_and_changes_nothing_else(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    text = "```python\nprint('1\\n2')\n```\n\n```text\n{}\n```\n\nB\n\n  ```python\n  print(3)\n  ```\n  ```text\n{}\n  ```\n"
-    page.write_text(text.format("old", "  old\n  lines"), "utf-8")
+    text = "```python\nprint('1\\n2')\n```\n\n```text\n{}\n```\nB\n\n ```python\n print(3)\n ```\n ```text\n{}\n ```\n"
+    page.write_text(text.format("old", " old\n lines"), "utf-8")
     rewrite_page(page)
-    assert page.read_text("utf-8") == text.format("1\n2", "  3")
+    assert page.read_text("utf-8") == text.format("1\n2", " 3")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from marginbayes.data import Rows
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import datasets
+
+from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
 
 Row = tuple[int | None, ...]
@@ -40,6 +44,36 @@ def sample_of(rows: Rows) -> Sample:
         if row[0] != rows.cardinalities[0] and w > 0
     ]
     return Sample(tuple(r for r, _ in kept), tuple(w for _, w in kept), tuple(rows.cardinalities))
+
+
+# -- data to learn from
+
+
+def random_rows(seed: int, n: int = 40, features: int = 5, missing: float = 0.0) -> tuple[Schema, Rows]:
+    """Variables of two or three levels, many of which depend on two earlier ones."""
+    rng = np.random.default_rng(seed)
+    cards = rng.integers(2, 4, features + 1)
+    codes = rng.integers(0, cards[:, None], (features + 1, n))
+    for i in range(1, features + 1):
+        sources = rng.integers(0, i, 2)
+        codes[i] = np.where(rng.random(n) < 0.6, codes[sources].sum(axis=0) % cards[i], codes[i])
+    gone = rng.random(codes.shape) < missing
+    gone[0] = False
+    return as_rows(np.where(gone, cards[:, None], codes), cards)
+
+
+def bundled(name: str, columns: Sequence[int], n: int = 120) -> tuple[Schema, Rows]:
+    """Rows of a data set that comes with scikit-learn, each column cut at its terciles."""
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    some = np.random.default_rng(0).permutation(len(y))[:n]
+    cuts = [np.searchsorted(np.quantile(X[:, j], [1 / 3, 2 / 3]), X[some, j]) for j in columns]
+    return as_rows(np.array([y[some], *cuts]), [int(y.max()) + 1, *((3,) * len(columns))])
+
+
+def as_rows(codes: NDArray[Any], cards: Sequence[int] | NDArray[Any]) -> tuple[Schema, Rows]:
+    """Rows over v0 (the class), v1, v2 and so on."""
+    variables = tuple(Variable(f"v{i}", tuple(range(c))) for i, c in enumerate(cards))
+    return Schema(variables), Rows(codes.astype(np.uint8), tuple(int(c) for c in cards))
 
 
 # -- scores

@@ -7,9 +7,9 @@ from scipy.special import log_softmax
 
 from marginbayes import Dag, Network
 from marginbayes.data import Rows
+from marginbayes.network.smoothing import log_table
 from marginbayes.parameters import MaximumLikelihood
 from marginbayes.parameters.likelihood import expectation
-from marginbayes.network.smoothing import log_table
 from tests.oracles.brute import log_joint, random_network, with_holes
 
 COUNTS = np.array([[[3, 1, 0], [0, 0, 0]], [[0, 4, 4], [1, 0, 0]]])

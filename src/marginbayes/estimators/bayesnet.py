@@ -18,7 +18,7 @@ from marginbayes.estimators.streaming import Stream, can_stream
 from marginbayes.estimators.validation import read_training
 from marginbayes.graph import Dag
 from marginbayes.network import Network
-from marginbayes.parameters import MaximumLikelihood, ParameterLearner, ParameterResult
+from marginbayes.parameters import ConditionalLikelihood, MaximumLikelihood, ParameterLearner, ParameterResult
 from marginbayes.structure import ChowLiuTAN, Fixed, StructureLearner, StructureResult, named_structure
 
 __all__ = ["BayesNetClassifier"]
@@ -37,10 +37,10 @@ class BayesNetClassifier(BaseClassifier):
         ``"nb"`` naive Bayes; ``"tan"`` the tree-augmented network by conditional mutual information; a name such as
         ``"tan-cr"`` or ``"2tree-omi-cr"`` for the discriminative learners (see
         `marginbayes.structure.named_structure`); a graph of your own; or a learner.
-    parameters : "ml" or ParameterLearner, default="ml"
-        Smoothed maximum likelihood, or a learner.
+    parameters : {"ml", "cl"} or ParameterLearner, default="ml"
+        Smoothed maximum likelihood, conditional likelihood, or a learner.
     smoothing : float, default=1.0
-        Added to every count by ``parameters="ml"`` (Laplace).
+        Added to every count of maximum-likelihood tables (Laplace).
     discretizer : "mdlp", None or transformer, default="mdlp"
         What turns numbers into levels: the entropy / minimum description length method of Fayyad & Irani, nothing (each
         distinct number is a level), or a scikit-learn transformer such as ``KBinsDiscretizer``.
@@ -169,8 +169,12 @@ class BayesNetClassifier(BaseClassifier):
             if self.missing == "em":
                 raise ValueError("missing='em' belongs to parameters='ml'; set it on the parameter learner instead")
             return self.parameters
-        if self.parameters != "ml":
-            raise ValueError(f"parameters={self.parameters!r} is not known; say 'ml' or give a ParameterLearner")
+        if self.parameters not in ("ml", "cl"):
+            raise ValueError(f"parameters={self.parameters!r} is not known; say 'ml', 'cl' or give a ParameterLearner")
+        if self.parameters == "cl":
+            if self.missing == "em":
+                raise ValueError("missing='em' belongs to parameters='ml'; conditional likelihood has no such step")
+            return ConditionalLikelihood(smoothing=self.smoothing, n_jobs=self.n_jobs)
         return MaximumLikelihood(self.smoothing, missing="em" if self.missing == "em" else "available")
 
     def _store(

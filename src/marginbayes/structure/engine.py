@@ -40,7 +40,7 @@ class Engine:
         self._kernels = search
         self.schema, self.score = schema, score
         self.smoothing, self.kind, self.max_table = smoothing, kind, max_table
-        merged = rows.take(rows.codes[0] < rows.cardinalities[0]).merged()[0]
+        self.rows = merged = rows.take(rows.codes[0] < rows.cardinalities[0]).merged()[0]
         self.codes = merged.codes.astype(np.int32)
         self.labels = merged.codes[0].astype(np.int64)
         self.weights = np.ones(len(merged)) if merged.weights is None else merged.weights

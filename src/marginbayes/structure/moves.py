@@ -13,7 +13,7 @@ from marginbayes.graph.treewidth import has_treewidth_at_most
 from marginbayes.structure.engine import Engine, Parents
 from marginbayes.structure.search import Search
 
-__all__ = ["MOVES", "Move", "Neighbourhood", "loss_after", "make"]
+__all__ = ["MOVES", "Best", "Move", "Neighbourhood", "loss_after", "make"]
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def make(search: Search, move: Move) -> None:
     search.record(move.change, move.parent, move.child)
 
 
-class _Best:
+class Best:
     """The change of least loss among those offered, if that is below the limit."""
 
     def __init__(self, limit: float, tolerance: float) -> None:
@@ -79,7 +79,7 @@ class Neighbourhood:
 
     def best(self, children: Sequence[int]) -> Move | None:
         """The change around these features that improves the score most, if one does."""
-        found = _Best(self.engine.loss - self.search.tolerance, self.search.tolerance)
+        found = Best(self.engine.loss - self.search.tolerance, self.search.tolerance)
         for child in children:
             rest = self.engine.without(child)
             for change in self.moves:
@@ -87,11 +87,11 @@ class Neighbourhood:
                 self._score_joins(found, change, child, rest)
         return found.move
 
-    def _score_each(self, found: _Best, change: str, child: int) -> None:
+    def _score_each(self, found: Best, change: str, child: int) -> None:
         for move in self._simple(change, child):
             found.offer(move, loss_after(self.engine, move.families, found.limit))
 
-    def _score_joins(self, found: _Best, change: str, child: int, rest: Floats) -> None:
+    def _score_joins(self, found: Best, change: str, child: int, rest: Floats) -> None:
         """All new parents of a feature in one pass for each set of parents that they join."""
         for kept in self._kept(change, child):
             candidates = [j for j in self.features if self._may_join(j, child, kept)]

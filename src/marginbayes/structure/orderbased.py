@@ -8,10 +8,14 @@ from itertools import combinations
 import numpy as np
 
 from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.scores.rowwise import row_score
 from marginbayes.structure.base import Step
 from marginbayes.structure.constraints import Constraints
+from marginbayes.structure.engine import Engine
 from marginbayes.structure.orders import ORDERS, feature_order, pair_information
 from marginbayes.structure.search import Search, SearchLearner, Trial
+from marginbayes.structure.trained import TrainedEngine
 
 __all__ = ["OrderBased"]
 
@@ -29,6 +33,9 @@ class OrderBased(SearchLearner):
     ----------
     order : {"mi", "mi_sp", "cr", "random", "mi_min"}, default="mi"
         OMI, OMISP, OCR, RO, and the least informative first; see `feature_order`.
+    inner_parameters : {"ml", "cl"}, default="ml"
+        Tables of the structures that are compared: maximum likelihood, or trained anew for the conditional likelihood
+        of each candidate (OMI-CRCL). The latter costs an optimisation for every candidate: for small data only.
     literal : bool, default=False
         Algorithm 1 as printed: the two features that are most informative together come first and are joined, and the
         score to beat starts at nothing, so that the third feature always gets a parent. By default each edge has to
@@ -46,6 +53,7 @@ class OrderBased(SearchLearner):
         score: str = "cr",
         k: int = 1,
         *,
+        inner_parameters: str = "ml",
         literal: bool = False,
         epsilon: float = 0.0,
         gamma: float | None = None,
@@ -76,6 +84,7 @@ class OrderBased(SearchLearner):
             callback=callback,
         )
         self.order = order
+        self.inner_parameters = inner_parameters
         self.literal = literal
         self.epsilon = epsilon
 
@@ -83,8 +92,14 @@ class OrderBased(SearchLearner):
         super()._check()
         if self.order not in ORDERS:
             raise ValueError(f"order={self.order!r} is not known; choose one of {', '.join(map(repr, ORDERS))}")
+        if self.inner_parameters not in ("ml", "cl"):
+            raise ValueError(f"inner_parameters={self.inner_parameters!r} is not known; choose 'ml' or 'cl'")
         if not 0.0 <= self.epsilon < 1.0:
             raise ValueError(f"epsilon={self.epsilon!r} must be at least 0 and below 1")
+
+    def _engine(self, schema: Schema, rows: Rows) -> Engine:
+        kind = TrainedEngine if self.inner_parameters == "cl" else Engine
+        return kind(schema, rows, row_score(self.score, self.gamma), self.smoothing, self.kind, self.max_table)
 
     def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002
         """Walk along the order and settle the parents of one feature after the other."""

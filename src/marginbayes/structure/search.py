@@ -219,14 +219,16 @@ class SearchLearner(StructureLearner):
         return self._result(search, status, most)
 
     def _searched(self, schema: Schema, rows: Rows, callback: Callable[[Step], None] | None) -> tuple[Search, str]:
-        engine = Engine(schema, rows, row_score(self.score, self.gamma), self.smoothing, self.kind, self.max_table)
-        search = Search(engine, self._rules(schema, rows), self.treewidth, callback, self.n_jobs)
+        search = Search(self._engine(schema, rows), self._rules(schema, rows), self.treewidth, callback, self.n_jobs)
         try:
             if schema.cardinalities[0] > 1:
                 self.run(search, rows)
         except KeyboardInterrupt:
             return search, "interrupted"
         return search, "finished"
+
+    def _engine(self, schema: Schema, rows: Rows) -> Engine:
+        return Engine(schema, rows, row_score(self.score, self.gamma), self.smoothing, self.kind, self.max_table)
 
     def _rules(self, schema: Schema, rows: Rows) -> Rules:
         rules = (self.constraints or Constraints()).compile(schema.names, self.k)

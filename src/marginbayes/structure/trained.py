@@ -1,0 +1,70 @@
+"""An engine whose tables are trained for conditional likelihood, anew for every structure that is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.rows import Rows
+from marginbayes.graph import Dag
+from marginbayes.parameters.conditional import ConditionalLikelihood
+from marginbayes.structure.engine import Engine, Parents
+
+__all__ = ["TrainedEngine"]
+
+Floats = NDArray[np.float64]
+
+
+class TrainedEngine(Engine):
+    """The vector of every row is its log joint under tables of greatest conditional likelihood.
+
+    These tables do not belong to one family alone, so every candidate is trained and scored as a whole.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        if self.score.name == "sbm":
+            raise ValueError("inner_parameters='cl' has no binary margin; choose score 'cr', 'cl' or 'sm'")
+
+    def _settle(self) -> None:
+        self.state = self._trained(self.parents)
+        super()._settle()
+
+    def set_parents(self, child: int, parents: Parents) -> None:
+        """Change one family and train all tables."""
+        self.parents[child] = parents
+        self._settle()
+
+    def without(self, child: int) -> Floats:  # noqa: ARG002
+        """The present vectors: no family can be taken out of tables that were trained together."""
+        return self.state
+
+    def try_parents(
+        self,
+        child: int,
+        kept: Sequence[int],
+        candidates: Sequence[int],
+        limit: float,  # noqa: ARG002
+        rest: Floats | None = None,  # noqa: ARG002
+    ) -> Floats:
+        """Loss for each candidate as a parent of the child besides the kept ones, after training."""
+        losses = []
+        for j in candidates:
+            self._check_table(child, (*kept, j))
+            parents = [*self.parents[:child], (*kept, j), *self.parents[child + 1 :]]
+            losses.append(float(self.losses_of(self._trained(parents)).sum()))
+        return np.array(losses)
+
+    def _trained(self, parents: Sequence[Parents]) -> Floats:
+        dag = Dag(self.schema.names, ((), *(() if p is None else (0, *p) for p in parents[1:])))
+        learner = ConditionalLikelihood(smoothing=self.smoothing)
+        return learner.learn(self.schema, dag, self.rows).network.log_joint(_unlabelled(self.rows))
+
+
+def _unlabelled(rows: Rows) -> Rows:
+    codes = rows.codes.copy()
+    codes[0] = rows.cardinalities[0]
+    return Rows(codes, rows.cardinalities, n_jobs=rows.n_jobs)

@@ -1,0 +1,153 @@
+"""Bad input: exit code 2, one line on stderr, nothing on stdout, whatever is wrong and whoever notices."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marginbayes.cli.errors import sentence
+from tests.cli.conftest import Run
+
+GARBAGE = np.random.default_rng(0).bytes(4000)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.arff", "t.parquet", "t.csv.gz", "t.arff.gz"])
+@pytest.mark.parametrize("content", [b"", GARBAGE, b"\x00" * 300], ids=["empty", "garbage", "zeros"])
+def test_a_damaged_table_is_named(fails: Run, tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert name in fails("fit", path, "--target", "y")
+
+
+@pytest.mark.parametrize("name", ["m.json", "m.bif", "m.xmlbif", "m.xml"])
+@pytest.mark.parametrize("content", [b"", GARBAGE, b"{}", b"[1, 2", b"<x/>"])
+@pytest.mark.parametrize("command", ["predict", "explain", "show", "convert"])
+def test_a_damaged_model_is_named(
+    fails: Run, table: Path, tmp_path: Path, name: str, content: bytes, command: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    more = {"predict": [table], "explain": [table], "show": [], "convert": [tmp_path / "out.json"]}[command]
+    assert name in fails(command, path, *more)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
+@pytest.mark.parametrize("structure", ["tan", "aode"])
+def test_a_truncated_model_is_named(
+    run: Run, fails: Run, table: Path, tmp_path: Path, share: float, structure: str
+) -> None:
+    path = tmp_path / "m.json"
+    run("fit", table, "-t", "outcome", "-s", structure, "-m", path)
+    text = path.read_text("utf-8")
+    path.write_text(text[: int(share * len(text))], "utf-8")
+    assert "m.json" in fails("predict", path, table)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fit", "nowhere.csv", "-t", "y"], "there is no file nowhere.csv"),
+        (["fit", "some/where", "-t", "y"], "there is no file some/where"),
+        (["fit", ".", "-t", "y"], ". is a folder"),
+        (["fit", "irs"], "there is no file irs, and there is no data set 'irs'; did you mean 'iris'"),
+        (["fit", "TABLE"], "say with --target which column"),
+        (["fit", "TABLE", "-t", "outcom"], "has no column 'outcom'; did you mean 'outcome'?"),
+        (["fit", "TABLE", "-t", "age"], "the target 'age' holds numbers such as"),
+        (["fit", "TABLE", "-t", "outcome", "--drop", "xyz"], "has no column 'xyz'"),
+        (["fit", "TABLE", "-t", "outcome", "--categorical", "xyz"], "has no column 'xyz'"),
+        (["fit", "TABLE", "-t", "outcome", "--weight", "code"], "weights are numbers"),
+        (["fit", "TABLE", "-t", "outcome", "--weight", "flag"], "has the weight nan"),
+        (["fit", "TABLE", "-t", "outcome", "--separator", ";"], "has no column 'outcome'"),
+        (["fit", "TABLE", "-t", "outcome", "--encoding", "klingon"], "there is no encoding 'klingon'"),
+        (["fit", "TABLE", "-t", "outcome", "--encoding", "utf-16"], "not utf-16 text"),
+        (["fit", "TABLE", "-t", "outcome", "-m", "m.pkl"], "should end in .json"),
+        (["fit", "TABLE", "-t", "outcome", "-m", "no/m.json"], "there is no folder"),
+        (["fit", "TABLE", "-t", "outcome", "--smoothing", "-1"], "--smoothing"),
+        (["fit", "TABLE", "-t", "outcome", "--smoothing", "much"], "--smoothing"),
+        (["fit", "TABLE", "-t", "outcome", "-s", "forest"], "'forest' is not one of 'nb', 'tan', 'aode'"),
+        (["fit", "TABLE", "-t"], "requires an argument"),
+        (["fit"], "missing argument 'DATA'"),
+        (["fit", "TABLE", "--frobnicate"], "no such option: --frobnicate"),
+        (["frobnicate"], "no such command 'frobnicate'"),
+        (["--frobnicate"], "no such option: --frobnicate"),
+        (["predict", "nowhere.json", "TABLE"], "there is no file nowhere.json"),
+        (["predict", ".", "TABLE"], ". is a folder"),
+        (["predict", "TABLE", "TABLE"], "cannot tell the format of"),
+        (["show", "nowhere.json"], "there is no file nowhere.json"),
+        (["data", "where"], "missing argument 'NAME'"),
+    ],
+)
+def test_a_slip_gets_the_sentence_that_helps(fails: Run, table: Path, words: list[str], said: str) -> None:
+    assert said in fails(*(str(table) if word == "TABLE" else word for word in words))
+
+
+def test_a_table_without_rows_or_labels_is_named(fails: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n")
+    assert "t.csv has no rows" in fails("fit", path, "-t", "y")
+    path.write_text("x,y\n1,\n2,\n")
+    assert "no row of" in fails("fit", path, "-t", "y")
+
+
+def test_rows_of_another_length_are_named(fails: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n1,2\n1,2,3\n")
+    assert "line 3: 3 cells, but the header names 2 columns" in fails("fit", path, "-t", "y")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="whoever may do everything can read every file")
+def test_a_file_that_may_not_be_read_is_named(fails: Run, table: Path) -> None:
+    table.chmod(0)
+    assert f"Permission denied: {table}" in fails("fit", table, "-t", "outcome")
+
+
+def test_a_failed_command_leaves_the_old_model_alone(fails: Run, model: Path, table: Path) -> None:
+    before = model.read_bytes()
+    fails("fit", table, "-t", "nothing", "-m", model)
+    assert model.read_bytes() == before
+
+
+def test_debug_shows_where_the_error_came_from(run: Run) -> None:
+    result = run("--debug", "fit", "nowhere.csv", code=1)
+    assert isinstance(result.exception, FileNotFoundError)
+
+
+def test_an_interrupt_ends_with_130_and_a_sentence(run: Run, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from marginbayes import datasets
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(datasets, "read_table", interrupted)
+    result = run("fit", table, "-t", "outcome", code=130)
+    assert result.stderr == "Error: interrupted; no file is left half-written\n"
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(run: Run, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from marginbayes import datasets
+
+    def mistaken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(datasets, "read_table", mistaken)
+    assert isinstance(run("fit", table, "-t", "outcome", code=1).exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("two\nlines  here"), "two lines here"),
+        (KeyError("no column 'x'"), "no column 'x'"),
+        (FileNotFoundError(2, "No such file or directory", "x.csv"), "No such file or directory: x.csv"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow"), "this needs pyarrow: pip install"),
+        (MemoryError(), "there is not enough memory"),
+        (ValueError(), "ValueError"),
+        (ValueError("\x1b[2J"), "\\x1b[2J"),
+    ],
+)
+def test_what_an_exception_says_is_one_printable_line(error: Exception, said: str) -> None:
+    assert sentence(error).startswith(said)

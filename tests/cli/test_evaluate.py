@@ -1,0 +1,239 @@
+"""`evaluate`: the numbers of the library, the same folds for all, and what is finished survives an interrupt."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import cross_val_predict
+
+from marginbayes import AODEClassifier, BayesNetClassifier, datasets, evaluation
+from tests.cli.conftest import Run, frame
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def test_numbers_are_those_of_the_same_folds_in_scikit_learn(run: Run, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "e.json"
+    run("evaluate", table, "-t", "outcome", "-s", "nb", "-s", "tan", "-s", "aode", "--folds", 4, "--json", out)
+    data = datasets.read_table(table)
+    X, y = data.drop(columns="outcome"), data["outcome"].to_numpy()
+    tasks = list(evaluation.stratified_tasks(X, y, 4))
+    folds = [(np.setdiff1d(np.arange(len(y)), task.rows), task.rows) for task in tasks]
+    models = (BayesNetClassifier("nb"), BayesNetClassifier("tan"), AODEClassifier())
+    document = _read(out)
+    assert document["complete"] is True
+    assert [r["name"] for r in document["results"]] == ["nb", "tan", "aode"]
+    for model, result in zip(models, document["results"], strict=True):
+        answers = cross_val_predict(model, X, y, cv=folds)
+        assert result["accuracy"]["value"] == pytest.approx(np.mean(answers == y))
+        confusion = pd.crosstab(y, answers).to_numpy()
+        assert result["confusion"] == confusion.tolist()
+        assert result["rates"]["sensitivity"]["value"] == pytest.approx(confusion[1, 1] / confusion[1].sum())
+        assert len(result["fold_accuracy"]) == 4
+    assert len(document["comparisons"]) == 3
+
+
+def test_the_screen_shows_every_metric_and_the_comparison(run: Run, table: Path) -> None:
+    printed = run("evaluate", table, "-t", "outcome", "-s", "nb", "-s", "tan").stdout
+    for word in ("accuracy", "log loss", "Brier", "AUC", "sensitivity", "specificity", "PPV", "NPV", "recall"):
+        assert word in printed
+    assert "positive class: well" in printed
+    assert "5-fold cross-validation, seed 0" in printed
+    assert re.search(r"tan against nb: accuracy [+-]0\.\d{4} \(95 % interval .* p [=<] 0\.\d+", printed)
+
+
+def test_the_positive_class_can_be_named(run: Run, table: Path, tmp_path: Path) -> None:
+    one, other = tmp_path / "a.json", tmp_path / "b.json"
+    run("evaluate", table, "-t", "outcome", "--positive", "sick", "--json", one)
+    run("evaluate", table, "-t", "outcome", "--positive", "well", "--json", other)
+    first, second = _read(one)["results"][0], _read(other)["results"][0]
+    assert first["positive"] == "sick"
+    assert first["rates"]["sensitivity"] == second["rates"]["specificity"]
+
+
+def test_the_seed_decides_the_folds(run: Run, table: Path, tmp_path: Path) -> None:
+    accuracies = []
+    for seed in (3, 3, 4):
+        run("evaluate", table, "-t", "outcome", "--seed", seed, "--json", tmp_path / "e.json")
+        accuracies.append(_read(tmp_path / "e.json")["results"][0]["fold_accuracy"])
+    assert accuracies[0] == accuracies[1] != accuracies[2]
+
+
+def test_repeats_multiply_the_predictions(run: Run, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "e.json"
+    run("evaluate", table, "-t", "outcome", "--folds", 3, "--repeats", 2, "--json", out)
+    result = _read(out)["results"][0]
+    assert (result["n_rows"], result["n_predictions"]) == (240, 480)
+    assert len(result["fold_accuracy"]) == 6
+
+
+def test_a_test_file_is_predicted_from_all_of_the_data(run: Run, table: Path, tmp_path: Path) -> None:
+    other, out = tmp_path / "other.csv", tmp_path / "e.json"
+    frame(80, seed=9).to_csv(other, index=False)
+    printed = run("evaluate", table, "-t", "outcome", "--test", other, "-s", "nb", "-s", "tan", "--json", out).stdout
+    train, test = datasets.read_table(table), datasets.read_table(other)
+    model = BayesNetClassifier("nb").fit(train.drop(columns="outcome"), train["outcome"])
+    expected = model.score(test.drop(columns="outcome"), test["outcome"])
+    assert _read(out)["results"][0]["accuracy"]["value"] == pytest.approx(expected)
+    assert "tested on the 80 rows of" in printed
+    assert "McNemar" in printed
+
+
+def test_a_test_file_of_one_level_only_is_read_like_the_training_file(run: Run, table: Path, tmp_path: Path) -> None:
+    """Of the codes 007 alone pandas would make numbers, and the column would be unknown."""
+    other, out = tmp_path / "other.csv", tmp_path / "e.json"
+    data = frame(80, seed=9)
+    data[data["code"] == "007"].to_csv(other, index=False)
+    run("evaluate", table, "-t", "outcome", "--test", other, "-s", "nb", "--json", out)
+    train = datasets.read_table(table)
+    model = BayesNetClassifier("nb").fit(train.drop(columns="outcome"), train["outcome"])
+    test = data[data["code"] == "007"]
+    expected = model.score(test.drop(columns="outcome"), test["outcome"])
+    assert _read(out)["results"][0]["accuracy"]["value"] == pytest.approx(expected)
+
+
+def test_integer_labels_match_although_a_hole_makes_them_floats(run: Run, tmp_path: Path) -> None:
+    train, test, out = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "e.json"
+    train.write_text("x,y\n" + "a,1\nb,0\n" * 9)
+    test.write_text("x,y\na,1\nb,0\na,\n")
+    result = run("evaluate", train, "-t", "y", "--test", test, "--json", out)
+    assert _read(out)["results"][0]["accuracy"]["value"] == 1.0
+    assert "1 of 3 rows have no label" in result.stderr
+
+
+def test_a_class_new_in_the_test_file_counts_as_wrong_and_is_named(run: Run, tmp_path: Path) -> None:
+    train, test, out = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "e.json"
+    train.write_text("x,y\n" + "a,yes\nb,no\n" * 9)
+    test.write_text("x,y\na,yes\nb,no\na,maybe\nb,no\n")
+    result = run("evaluate", train, "-t", "y", "--test", test, "--json", out)
+    assert "the training data lack the classes maybe: their 1 test rows count as wrong" in result.stderr
+    assert "infinite" in result.stdout
+    found = _read(out)["results"][0]
+    assert found["accuracy"]["value"] == 0.75
+    assert found["log_loss"] is None
+
+
+def test_the_split_of_a_data_set_is_used(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "e.json"
+    run("evaluate", "monks-1", "--split", "-s", "nb", "--json", out)
+    X, y, X_test, y_test = datasets.load("monks-1").split()
+    expected = BayesNetClassifier("nb").fit(X, y).score(X_test, y_test)
+    result = _read(out)["results"][0]
+    assert result["accuracy"]["value"] == pytest.approx(expected)
+    assert result["n_rows"] == len(y_test)
+
+
+def test_small_classes_are_named(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "a,p\nb,q\n" * 9 + "a,few\nb,few\na,once\n")
+    result = run("evaluate", path, "-t", "y")
+    assert "never tested: once" in result.stderr
+    assert "fewer rows than the 5 folds are missing from some tests: few (2)" in result.stderr
+
+
+def test_many_classes_are_shown_by_their_worst_confusions(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 20, 400)
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"x": y // 2, "y": [f"class-{v}" for v in y]}).to_csv(path, index=False)
+    printed = run("evaluate", path, "-t", "y", "--categorical", "x", "-s", "nb").stdout
+    assert "most frequent confusions" in printed
+    assert "others (--json writes the whole matrix)" in printed
+    assert max(map(len, printed.splitlines()[2:])) <= 100
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_reliability_diagrams_are_drawn(run: Run, tmp_path: Path, classes: int) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, 120)
+    path, folder = tmp_path / "t.csv", tmp_path / "new" / "plots"
+    pd.DataFrame({"x": np.where(rng.random(120) < 0.7, y, 0), "y": y}).to_csv(path, index=False)
+    run("evaluate", path, "-t", "y", "-s", "nb", "-s", "tan", "--plot", folder)
+    names = sorted(picture.name for picture in folder.iterdir())
+    assert names == ["reliability-nb.png", "reliability-tan.png"]
+    assert all(picture.read_bytes()[:4] == b"\x89PNG" for picture in folder.iterdir())
+
+
+def test_an_interrupt_keeps_the_folds_that_all_classifiers_finished(
+    run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = evaluation.run
+
+    def interrupted(*arguments: Any) -> Iterator[Any]:
+        for number, outcome in enumerate(original(*arguments)):
+            if number == 5:  # nb has finished three folds, tan two
+                raise KeyboardInterrupt
+            yield outcome
+
+    monkeypatch.setattr(evaluation, "run", interrupted)
+    out = tmp_path / "e.json"
+    result = run("evaluate", table, "-t", "outcome", "-s", "nb", "-s", "tan", "--json", out, code=130)
+    document = _read(out)
+    assert document["complete"] is False
+    assert [len(r["fold_accuracy"]) for r in document["results"]] == [2, 2]
+    assert "tan against nb" in result.stdout
+    assert result.stderr == "Note: interrupted; the numbers are those of the 2 of 5 folds that were finished\n"
+
+
+def test_an_interrupt_before_the_first_fold_writes_nothing(
+    run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> Iterator[Any]:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(evaluation, "run", interrupted)
+    out = tmp_path / "e.json"
+    result = run("evaluate", table, "-t", "outcome", "--json", out, code=130)
+    assert result.stderr == "Error: interrupted; no file is left half-written\n"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--folds", "3", "--split"], "--folds and --split exclude each other"),
+        (["--test", "iris", "--split"], "--test and --split exclude each other"),
+        (["--split"], "comes without a split"),
+        (["--split", "--repeats", "2"], "--repeats is for cross-validation"),
+        (["--folds", "1"], "--folds"),
+        (["--folds", "500"], "500 folds need at least 500 rows"),
+        (["--positive", "ill"], "--positive 'ill' is not a class; the classes are 'sick', 'well'"),
+        (["--test", "iris"], "iris has no column 'outcome'"),
+        (["-s", "aode", "--missing", "em"], "--missing em is not for aode"),
+        (["--json", "results.txt"], "should end in .json"),
+        (["--drop", "outcome"], "has no column left"),
+    ],
+)
+def test_impossible_wishes_get_a_sentence(fails: Run, table: Path, options: list[str], words: str) -> None:
+    if options == ["--drop", "outcome"]:
+        options = [word for name in ("age", "code", "flag", "ward") for word in ("--drop", name)]
+    assert words in fails("evaluate", table, "-t", "outcome", *options)
+
+
+def test_a_positive_class_among_three_is_refused_before_the_work(fails: Run) -> None:
+    label = str(datasets.load("iris").y.iloc[0])
+    assert "--positive is for two classes, but there are 3" in fails("evaluate", "iris", "--positive", label)
+
+
+def test_a_single_class_is_refused(fails: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "a,1\nb,1\n" * 9)
+    assert "all rows have the label '1' in 'y'" in fails("evaluate", path, "-t", "y")
+
+
+def test_columns_that_differ_in_the_test_file_are_named(fails: Run, table: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    frame(50).drop(columns="age").to_csv(other, index=False)
+    assert "lacks the column 'age'" in fails("evaluate", table, "-t", "outcome", "--test", other)
+    frame(50).assign(name="Eve").to_csv(other, index=False)
+    assert "has the column 'name'" in fails("evaluate", table, "-t", "outcome", "--test", other)

@@ -1,0 +1,146 @@
+"""The command as a process: help without heavy imports, pipes, signals, and a missing extra."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import marginbayes
+from marginbayes.cli.app import app
+from tests.cli.conftest import Run
+
+COMMANDS = [
+    [],
+    ["fit"],
+    ["predict"],
+    ["evaluate"],
+    ["show"],
+    ["explain"],
+    ["convert"],
+    ["data", "list"],
+    ["data", "where"],
+    ["data", "fetch"],
+]
+HEAVY = ("numba", "pandas", "matplotlib", "sklearn", "scipy", "numpy", "narwhals")
+
+
+def process(*words: object, code: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command (or a line of Python before it) in a process of its own."""
+    start = ["-m", "marginbayes.cli"] if code is None else ["-c", code]
+    return subprocess.run(
+        [sys.executable, *start, *map(str, words)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_help_shows_an_example_that_names_the_command(words: list[str]) -> None:
+    result = CliRunner().invoke(app, [*words, "--help"], prog_name="marginbayes")
+    assert result.exit_code == 0
+    assert re.search(rf"Example: marginbayes {' '.join(words)}", result.stdout)
+
+
+def test_no_command_is_there_that_does_not_work_yet() -> None:
+    result = CliRunner().invoke(app, ["--help"], prog_name="marginbayes")
+    for word in ("verify", "study", "report"):
+        assert f"│ {word}" not in result.stdout
+
+
+def test_saying_nothing_shows_the_help() -> None:
+    result = CliRunner().invoke(app, [], prog_name="marginbayes")
+    assert "Usage: marginbayes" in result.output
+    assert "Error" not in result.output
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    done = process("--version")
+    assert (done.returncode, done.stdout) == (0, f"marginbayes {marginbayes.__version__}\n")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from marginbayes.cli import main\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        f"    print('loaded', [m for m in {HEAVY!r} if m in sys.modules])\n"
+    )
+    assert process("--help", code=code).stdout.splitlines()[-1] == "loaded []"
+
+
+@pytest.mark.parametrize("name", ["typer", "rich"])
+def test_without_the_extra_one_sentence_names_it(name: str) -> None:
+    code = f"import sys; sys.modules[{name!r}] = None\nfrom marginbayes.cli import main\nmain()"
+    done = process("--help", code=code)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == f'Error: the command line needs {name}: pip install "marginbayes[cli]"\n'
+
+
+def test_bad_input_is_one_line_and_exit_code_2() -> None:
+    done = process("fit", "nowhere.csv", "--target", "y")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Error: there is no file nowhere.csv\n"
+
+
+def test_fit_and_predict_work_as_processes(table: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m.json"
+    fitted = process("fit", table, "--target", "outcome", "--model", model)
+    assert (fitted.returncode, fitted.stderr) == (0, "")
+    done = process("predict", model, table)
+    assert done.returncode == 0
+    assert done.stdout.count("\n") == 241
+
+
+def test_letters_that_the_terminal_lacks_do_not_stop_a_command(table: Path, tmp_path: Path) -> None:
+    path = tmp_path / "greek.csv"
+    path.write_text(table.read_text("utf-8").replace("ward", "στάθμη"), "utf-8")
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    words = [sys.executable, "-m", "marginbayes.cli", "fit", str(path), "--target", "outcome"]
+    done = subprocess.run(words, capture_output=True, env=environment, timeout=120, check=False)
+    assert done.returncode == 0
+    assert b"??????" in done.stdout
+
+
+def test_a_reader_that_goes_away_is_no_error(model: Path, table: Path) -> None:
+    words = [sys.executable, "-m", "marginbayes.cli", "predict", str(model), str(table), "--proba"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert "Traceback" not in running.stderr.read()
+        assert running.wait(60) in (0, 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
+def test_control_c_ends_with_130_and_leaves_no_file(tmp_path: Path) -> None:
+    out = tmp_path / "e.json"
+    words = ["evaluate", "digits", "-s", "tan", "--repeats", "500", "--json", str(out)]
+    code = "print('ready', flush=True)\nfrom marginbayes.cli import main\nmain()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline() == "ready\n"
+        time.sleep(1.0)  # somewhere in the imports, the reading or the folds: it must not matter where
+        running.send_signal(signal.SIGINT)
+        errors = running.stderr.read()
+        assert running.wait(60) == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert errors.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] in ([], ["e.json"])
+
+
+def test_progress_is_shown_on_a_terminal_only(run: Run, table: Path) -> None:
+    result = run("evaluate", table, "-t", "outcome")
+    assert result.stderr == ""
