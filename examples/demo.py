@@ -16,8 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from marginbayes import AODEClassifier, BayesNetClassifier, Network, datasets
 from marginbayes.evaluation import run, stratified_tasks, summarise
-from marginbayes.plotting.evidence import EvidenceDisplay
-from marginbayes.plotting.network import NetworkDisplay
+from marginbayes.plotting import EvidenceDisplay, NetworkDisplay
 
 console = Console()
 

@@ -68,6 +68,8 @@ def test_missing_features_are_counted(run: Run, model: Path, tmp_path: Path) -> 
     path = tmp_path / "new.csv"
     path.write_text("age,code,flag,ward\n60,,,2\n")
     assert "2 features are missing and weigh nothing" in run("explain", model, path).stdout
+    path.write_text("age,code,flag,ward\n60,007,,2\n")
+    assert "1 feature is missing and weighs nothing" in run("explain", model, path).stdout
 
 
 def test_the_rest_is_summed_when_few_are_asked_for(run: Run, table: Path, model: Path) -> None:
@@ -85,7 +87,7 @@ def test_the_chart_is_drawn(run: Run, model: Path, table: Path, tmp_path: Path, 
     assert picture.read_bytes().startswith(start)
 
 
-def test_a_model_without_smoothing_can_be_explained(run: Run, table: Path, tmp_path: Path) -> None:
+def test_a_model_without_smoothing_can_be_explained(run: Run, tmp_path: Path) -> None:
     """A level never seen with a class makes a weight infinite."""
     path, model = tmp_path / "t.csv", tmp_path / "m.json"
     path.write_text("x,z,y\n" + "a,p,0\nb,p,1\nb,q,0\nb,q,1\n" * 5)

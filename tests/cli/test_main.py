@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -44,7 +43,7 @@ def process(*words: object, code: str | None = None) -> subprocess.CompletedProc
 def test_every_help_shows_an_example_that_names_the_command(words: list[str]) -> None:
     result = CliRunner().invoke(app, [*words, "--help"], prog_name="marginbayes")
     assert result.exit_code == 0
-    assert re.search(rf"Example: marginbayes {' '.join(words)}", result.stdout)
+    assert " ".join(["Example: marginbayes", *words]) in " ".join(result.stdout.split())
 
 
 def test_no_command_is_there_that_does_not_work_yet() -> None:

@@ -93,7 +93,7 @@ def test_negative_parameters_are_refused() -> None:
 
 def test_a_file_gives_back_the_same_answers(tmp_path) -> None:
     X, y = data()
-    clf = AODEClassifier(frequency_limit=3, smoothing=0.5).fit(X, y)
+    clf = AODEClassifier(frequency_limit=3, smoothing=0.5).partial_fit(X, y)
     clf.to_json(tmp_path / "aode.json")
     again = AODEClassifier.from_json(tmp_path / "aode.json")
     assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))

@@ -71,3 +71,15 @@ def test_the_frame_has_a_column_for_each_feature() -> None:
     frame = found.to_frame()
     assert list(frame.columns) == ["target", "against", "prior", *X.columns, "log_odds"]
     pd.testing.assert_series_equal(frame[["prior", *X.columns]].sum(axis=1), frame["log_odds"], check_names=False)
+
+
+def test_impossible_rows_give_no_nan() -> None:
+    X = pd.DataFrame({"a": list("xyxyxy"), "b": list("uuuvvv")})
+    clf = BayesNetClassifier("nb", smoothing=0.0).fit(X, [0, 1, 0, 1, 0, 1])
+    rows = pd.DataFrame({"a": ["x", "y", "x"], "b": ["u", "v", "v"]})
+    found = clf.explain(rows, target=0, against=1)
+    assert not np.isnan(found.weights).any()
+    assert found.log_odds[0] == np.inf
+    assert found.log_odds[1] == -np.inf
+    assert not np.isnan(clf.predict_log_proba(rows)).any()
+    np.testing.assert_allclose(np.exp(clf.predict_log_proba(rows)), clf.predict_proba(rows))

@@ -73,7 +73,7 @@ def test_an_object_array_is_read_column_by_column() -> None:
 def test_the_schema_says_what_became_of_each_column_and_why() -> None:
     text = str(BayesNetClassifier().fit(frames()["pandas"], LABEL).schema_)
     assert "colour: 3 levels {blue, green, red} (type of the column)" in text
-    assert "size: number, 1 cuts" in text
+    assert "size: number, 1 cut" in text
     assert "(discretised by mdlp)" in text
     assert "flag: 2 levels {False, True} (type of the column)" in text
 

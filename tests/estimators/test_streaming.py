@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 
 from marginbayes import AODEClassifier, BayesNetClassifier
 from marginbayes.parameters import MaximumLikelihood
+from marginbayes.structure import ChowLiuTAN, Constraints, NaiveBayes
 
 
 def batches(seed: int, sizes: tuple[int, ...], holes: float = 0.2) -> list[tuple[pd.DataFrame, np.ndarray]]:
@@ -29,6 +30,8 @@ def batches(seed: int, sizes: tuple[int, ...], holes: float = 0.2) -> list[tuple
 
 ESTIMATORS = [
     BayesNetClassifier("nb"),
+    BayesNetClassifier(NaiveBayes(Constraints(forbidden=[("class", "f1")]))),
+    BayesNetClassifier(ChowLiuTAN(constraints=Constraints(forbidden=[("class", "f1"), ("f0", "f2")]))),
     BayesNetClassifier("tan"),
     BayesNetClassifier("tan", missing="level"),
     BayesNetClassifier("tan", parameters=MaximumLikelihood(kind="dirichlet", smoothing=5.0)),
@@ -74,11 +77,23 @@ def test_a_new_class_must_be_announced() -> None:
     assert stream.partial_fit(X[:50], y[:50]).classes_.tolist() == [0, 1]
 
 
-def test_fit_forgets_what_was_streamed() -> None:
+@pytest.mark.parametrize("estimator", [BayesNetClassifier("nb"), AODEClassifier()], ids=repr)
+def test_fit_forgets_what_was_streamed_and_a_stream_starts_anew(estimator: Any) -> None:
     X, y = load_iris(return_X_y=True)
-    clf = BayesNetClassifier("nb").partial_fit(X, y).fit(X[:100], y[:100])
+    clf = clone(estimator).partial_fit(X, y).fit(X[:100], y[:100])
     assert clf.classes_.tolist() == [0, 1]
     assert clf.partial_fit(X, y).classes_.tolist() == [0, 1, 2]
+    assert np.array_equal(clf.predict_proba(X), clone(estimator).partial_fit(X, y).predict_proba(X))
+
+
+def test_holes_that_come_late_become_a_level_all_the_same() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    late = X.copy()
+    late.iloc[::3, 1] = np.nan
+    stream = BayesNetClassifier("tan", missing="level").partial_fit(X, y).partial_fit(late, y)
+    assert stream.schema_.features[1].levels[-1] is None
+    assert None not in stream.schema_.features[0].levels
+    assert np.isfinite(stream.predict_proba(late)).all()
 
 
 def test_learners_that_need_all_rows_have_no_partial_fit() -> None:

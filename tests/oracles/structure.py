@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from sklearn import datasets
 
 from marginbayes.data import Rows, Schema, Variable
+from marginbayes.datasets.synthetic import informative_edge
 from marginbayes.graph import Dag
 
 Row = tuple[int | None, ...]
-Structure = dict[int, tuple[int, ...] | None]  # feature: its feature parents; None where it is dropped
+Parents = tuple[int, ...] | None
+Structure = dict[int, Parents]  # feature: its feature parents; None where it is dropped
 Legal = Callable[[Structure], bool]
 Way = list[tuple[Structure, float]]  # every structure a learner went through, with its score
 
@@ -70,6 +73,14 @@ def bundled(name: str, columns: Sequence[int], n: int = 120) -> tuple[Schema, Ro
     return as_rows(np.array([y[some], *cuts]), [int(y.max()) + 1, *((3,) * len(columns))])
 
 
+@cache
+def informative(seed: int) -> tuple[Schema, Rows]:
+    """A thousand rows of the example of section 3, in which v1 - v3 is the only dependence that tells the classes."""
+    data = informative_edge(1000, 1, random_state=seed)
+    labels = np.asarray(data.y) == np.unique(data.y)[1]
+    return as_rows(np.array([labels, *(data.X[c] for c in ("X1", "X2", "X3"))]).astype(int)[:, :1000], (2, 2, 2, 2))
+
+
 def as_rows(codes: NDArray[Any], cards: Sequence[int] | NDArray[Any]) -> tuple[Schema, Rows]:
     """Rows over v0 (the class), v1, v2 and so on."""
     variables = tuple(Variable(f"v{i}", tuple(range(c))) for i, c in enumerate(cards))
@@ -92,7 +103,7 @@ def chances(counts: Sequence[float], kind: str, amount: float) -> list[float]:
 
 
 class Oracle:
-    """Scores structures on a sample; remembers answers, but never builds one on another."""
+    """Scores structures on a sample; remembers what it was asked before, but never builds one answer on another."""
 
     def __init__(
         self, rows: Rows, score: str = "cr", gamma: float | None = None, smoothing: float = 1.0, kind: str = "laplace"
@@ -102,71 +113,64 @@ class Oracle:
         self.total = sum(self.sample.weights)
         self.features = tuple(range(1, len(self.sample.cards)))
         self._one_against_rest = [_against_rest(self.sample, c) for c in range(self.sample.cards[0])]
-        self._tables: dict[object, list[float]] = {}
-        self._scores: dict[object, float] = {}
+        self.log_chances = cache(self._log_chances)
+        self.score = lambda structure: self._score(tuple(sorted(structure.items())))
+        self._score = cache(self._score_of)
 
-    def score(self, structure: Structure) -> float:
+    def _score_of(self, structure: tuple[tuple[int, Parents], ...]) -> float:
         """The score of a structure, with smoothed maximum-likelihood tables."""
-        key = tuple(sorted(structure.items()))
-        if key not in self._scores:
-            self._scores[key] = self._score(structure)
-        return self._scores[key]
-
-    def _score(self, structure: Structure) -> float:
-        each = {"cr": self._right, "cl": self._likelihood, "sm": self._margin, "sbm": self._binary_margin}[self.name]
-        terms = [w * each(structure, r) for r, w in zip(self.sample.rows, self.sample.weights, strict=True)]
+        each = {"cr": _right, "cl": _likelihood, "sm": self._margin, "sbm": self._margin}[self.name]
+        terms = []
+        for row, weight in zip(self.sample.rows, self.sample.weights, strict=True):
+            if self.name == "sbm":
+                joint, label = self.log_joint(dict(structure), row, self._one_against_rest[row[0]]), 0
+            else:
+                joint, label = self.log_joint(dict(structure), row), row[0]
+            terms.append(weight * each(joint, label))
         return math.fsum(terms) / (self.total if self.name == "cr" else 1.0)
 
     def log_joint(self, structure: Structure, row: Row, sample: Sample | None = None) -> list[float]:
         """log P(class, row) for every class; the sample that the tables come from defaults to the own one."""
         sample = sample or self.sample
-        found = []
-        for c in range(sample.cards[0]):
-            terms = [self._log_chance(sample, 0, (), row, c, c)]
-            terms += [self._log_chance(sample, i, p, row, row[i], c) for i, p in structure.items() if p is not None]
-            found.append(sum(terms))
-        return found
+        joint = []
+        for c, prior in enumerate(self.log_chances(sample, 0, ())):
+            value = prior
+            for child, parents in structure.items():
+                if parents is not None and row[child] is not None:
+                    known = [(p, row[p]) for p in parents if row[p] is not None]
+                    value += self.log_chances(sample, child, ((0, c), *known))[row[child]]
+            joint.append(value)
+        return joint
 
-    def _log_chance(
-        self, sample: Sample, child: int, parents: tuple[int, ...], row: Row, value: int | None, c: int
-    ) -> float:
-        """log P(value | those parents that the row knows, class); nothing for a missing value."""
-        if value is None:
-            return 0.0
-        known = tuple((p, row[p]) for p in parents if row[p] is not None)
-        if child:
-            known = ((0, c), *known)
-        key = (id(sample), child, known)
-        if key not in self._tables:
-            counts = [0.0] * sample.cards[child]
-            for other, weight in zip(sample.rows, sample.weights, strict=True):
-                if other[child] is not None and all(other[p] == x for p, x in known):
-                    counts[other[child]] += weight
-            cells = sample.cards[child] * math.prod(sample.cards[p] for p, _ in known)
-            self._tables[key] = chances(counts, self.kind, self.smoothing / (cells if self.kind == "ess" else 1))
-        chance = self._tables[key][value]
-        return math.log(chance) if chance > 0 else -math.inf
+    def _log_chances(self, sample: Sample, child: int, given: tuple[tuple[int, int], ...]) -> list[float]:
+        """log P(level | given values) for every level of the child."""
+        counts = [0.0] * sample.cards[child]
+        for row, weight in zip(sample.rows, sample.weights, strict=True):
+            if row[child] is not None and all(row[v] == x for v, x in given):
+                counts[row[child]] += weight
+        cells = sample.cards[child] * math.prod(sample.cards[v] for v, _ in given)
+        found = chances(counts, self.kind, self.smoothing / (cells if self.kind == "ess" else 1))
+        return [math.log(chance) if chance > 0 else -math.inf for chance in found]
 
     def predict(self, structure: Structure, row: Row) -> int:
         """The class of greatest probability, the first of those that are equal."""
-        joint = self.log_joint(structure, row)
-        return next(c for c, v in enumerate(joint) if v >= max(joint) - CLOSE)
+        return _first_greatest(self.log_joint(structure, row))
 
-    def _right(self, structure: Structure, row: Row) -> float:
-        return float(self.predict(structure, row) == row[0])
+    def _margin(self, joint: list[float], label: int) -> float:
+        return min(joint[label] - max(v for c, v in enumerate(joint) if c != label), self.gamma)
 
-    def _likelihood(self, structure: Structure, row: Row) -> float:
-        joint = self.log_joint(structure, row)
-        top = max(joint)
-        return joint[row[0]] - top - math.log(math.fsum(math.exp(v - top) for v in joint))
 
-    def _margin(self, structure: Structure, row: Row) -> float:
-        joint = self.log_joint(structure, row)
-        return min(joint[row[0]] - max(v for c, v in enumerate(joint) if c != row[0]), self.gamma)
+def _first_greatest(values: list[float]) -> int:
+    return next(c for c, v in enumerate(values) if v >= max(values) - CLOSE)
 
-    def _binary_margin(self, structure: Structure, row: Row) -> float:
-        own, rest = self.log_joint(structure, row, self._one_against_rest[row[0]])
-        return min(own - rest, self.gamma)
+
+def _right(joint: list[float], label: int) -> float:
+    return float(_first_greatest(joint) == label)
+
+
+def _likelihood(joint: list[float], label: int) -> float:
+    top = max(joint)
+    return joint[label] - top - math.log(math.fsum(math.exp(v - top) for v in joint))
 
 
 def _against_rest(sample: Sample, c: int) -> Sample:

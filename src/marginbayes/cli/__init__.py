@@ -15,8 +15,9 @@ def main() -> None:
     try:
         from marginbayes.cli.app import app
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in NEEDED:
+        name = (error.name or "").partition(".")[0]
+        if name not in NEEDED:
             raise
-        sys.stderr.write(f'Error: the command line needs {error.name}: pip install "marginbayes[cli]"\n')
+        sys.stderr.write(f'Error: the command line needs {name}: pip install "marginbayes[cli]"\n')
         sys.exit(2)
     app()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -98,18 +98,17 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-def progress() -> Progress:
-    """A progress bar on stderr, shown only if that is a terminal, and gone at the end."""
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar on stderr if that is a terminal, gone at the end; call it after each step with a label."""
     console = errors()
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda label: bar.update(task, advance=1, description=label)
 
 
 def _box() -> Any:

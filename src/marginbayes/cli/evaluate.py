@@ -143,12 +143,11 @@ def _collect(estimators: dict[str, Any], plan: Plan) -> tuple[dict[str, list[Out
 
     outcomes: dict[str, list[Outcome]] = {name: [] for name in estimators}
     complete = True
-    with progress() as bar:
-        steps = bar.add_task("evaluating", total=plan.n_tasks * len(estimators))
+    with progress(plan.n_tasks * len(estimators)) as step:
         try:
             for outcome in run(estimators, plan.tasks, plan.classes):
                 outcomes[outcome.name].append(outcome)
-                bar.update(steps, advance=1, description=f"evaluating {outcome.name}")
+                step(f"evaluating {outcome.name}")
         except KeyboardInterrupt:
             complete = False
     done = min(len(found) for found in outcomes.values())

@@ -65,6 +65,8 @@ def explain(
 
     Example: `marginbayes explain model.json patients.csv --row 3 --plot row3.png`
     """
+    import numpy as np
+
     from marginbayes.cli.labels import find_label
     from marginbayes.cli.models import check_writable, load_model
     from marginbayes.cli.predict import read_for
@@ -89,7 +91,9 @@ def explain(
     if row > len(table.frame):
         raise ValueError(f"{table.name} has {len(table.frame)} rows, so there is no row {row}")
     X = features_for(classifier.schema_, table, ignore_extra=ignore_extra).iloc[[row - 1]]
-    display = EvidenceDisplay.from_explanation(classifier.explain(X, **sides), 0, max_features)
+    with np.errstate(invalid="ignore"):  # without smoothing, after an infinite weight others are undefined
+        explanation = classifier.explain(X, **sides)
+        display = EvidenceDisplay.from_explanation(explanation, 0, max_features)
     _print(display, f"{table.name}, row {row}")
     say(output(), _conclusion(display, _truth(table, classifier.schema_.target.name, row)))
     if plot is not None:
@@ -105,15 +109,20 @@ def _print(display: EvidenceDisplay, where: str) -> None:
 
     console = output()
     title = f"{where}: log-odds of {printable(display.target)} against {printable(display.against)}"
-    table = grid("", "nats", "", right=("nats",), title=title)
+    say(console, title, "bold")
+    table = grid("", "nats", "", right=("nats",))
     table.show_header = False
     bars = display.bars()
     scale = _Scale.of([weight for _, weight, _ in bars], _room(console.width, [label for label, _, _ in bars]))
     for k, (label, weight, color) in enumerate(bars):
         style = {FOR: "blue", AGAINST: "dark_orange"}.get(color, "dim" if k < len(bars) - 1 else "bold")
         bar = scale.bar(weight, style, fancy=console.encoding.lower().startswith("utf"))
-        table.add_row(cell(label), cell(f"{weight:+.2f}"), bar, end_section=k in (0, len(bars) - 2))
+        table.add_row(cell(label), cell(_nats(weight)), bar, end_section=k in (0, len(bars) - 2))
     console.print(table)
+
+
+def _nats(weight: float) -> str:
+    return "undefined" if math.isnan(weight) else f"{weight:+.2f}"
 
 
 def _room(width: int, labels: list[str]) -> int:
@@ -162,6 +171,8 @@ def _conclusion(display: EvidenceDisplay, truth: str) -> str:
     from marginbayes.plotting.evidence import percent
 
     missing = f"; {display.n_missing} features are missing and weigh nothing" if display.n_missing else ""
+    if display.n_missing == 1:
+        missing = "; 1 feature is missing and weighs nothing"
     return (
         f"P({printable(display.target)}) against {printable(display.against)}: "
         f"{percent(display.prior_probability)} before, {percent(display.probability)} after{truth}{missing}"

@@ -71,7 +71,7 @@ def read_data(source: str, reading: Reading, text_columns: Sequence[str] = ()) -
     path = Path(source)
     _check_encoding(reading.encoding)
     with working(f"reading {source}"):
-        table = _read_file(path, reading, text_columns) if path.is_file() else _load(source, path)
+        table = _decoded(path, reading, text_columns) if path.is_file() else _load(source, path)
     if not len(table.frame):
         raise ValueError(f"{source} has no rows")
     return table
@@ -109,6 +109,13 @@ def _check_encoding(name: str) -> None:
         codecs.lookup(name)
     except LookupError:
         raise ValueError(f"there is no encoding {name!r}; some that are: utf-8, latin-1, cp1252") from None
+
+
+def _decoded(path: Path, reading: Reading, text_columns: Sequence[str]) -> Table:
+    try:
+        return _read_file(path, reading, text_columns)
+    except UnicodeError as error:
+        raise ValueError(f"{path} is not {reading.encoding} text: {error}") from None
 
 
 def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Table:
@@ -176,9 +183,8 @@ def _weights(column: Any, name: str) -> NDArray[np.float64]:
     bad = ~(np.isfinite(numbers) & (numbers >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(
-            f"row {row + 1} has the weight {column.iloc[row]!r} in {name!r}; weights are numbers, zero or more"
-        )
+        found = "no weight" if pd.isna(column.iloc[row]) else f"the weight {text_of(column.iloc[row])!r}"
+        raise ValueError(f"row {row + 1} has {found} in {name!r}; weights are numbers, zero or more")
     return np.asarray(numbers)
 
 

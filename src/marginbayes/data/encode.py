@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn
+from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn, missing_cells
 from marginbayes.data.mdlp import interval_labels, mdlp_cuts
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Codes, Schema, Variable, factorise_numbers, transform_numbers
@@ -78,7 +78,7 @@ class Encoder:
 
     def _learn_column(self, i: int, column: Column) -> tuple[Variable, Codes]:
         variable = self._variable(i, column)
-        if self.missing_level and _missing(column).any():
+        if self.missing_level and missing_cells(column).any():
             variable = replace(variable, levels=(*variable.levels, None))
         if not variable.levels:
             variable = replace(variable, levels=(None,), origin="no value at all")
@@ -164,10 +164,6 @@ def _position(choice: Any, names: Sequence[str]) -> int:
     if isinstance(choice, (int, np.integer)) and -len(names) <= choice < len(names):
         return int(choice)
     raise ValueError(f"categorical_features holds {choice!r}, which is no column of the {len(names)} there are")
-
-
-def _missing(column: Column) -> NDArray[np.bool_]:
-    return np.asarray(column.codes < 0 if isinstance(column, LevelColumn) else np.isnan(column.values))
 
 
 def _few_distinct(values: NDArray[np.float64]) -> list[float] | None:

@@ -12,7 +12,16 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "Frame", "LevelColumn", "NumericColumn", "is_frame", "read_frame"]
+__all__ = [
+    "Column",
+    "Frame",
+    "LevelColumn",
+    "NumericColumn",
+    "is_frame",
+    "missing_cells",
+    "natural_order",
+    "read_frame",
+]
 
 
 @dataclass(frozen=True)
@@ -138,6 +147,11 @@ def _object_column(name: str, values: NDArray[Any]) -> Column:
     index = {v: i for i, v in enumerate(levels)}
     codes = np.fromiter((-1 if gone else index[v] for v, gone in zip(cells, missing, strict=True)), np.intp, len(cells))
     return LevelColumn(name, tuple(levels), codes)
+
+
+def missing_cells(column: Column) -> NDArray[np.bool_]:
+    """Where a column has no value."""
+    return np.asarray(column.codes < 0 if isinstance(column, LevelColumn) else np.isnan(column.values))
 
 
 def natural_order(values: Iterable[Hashable]) -> list[Hashable]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn
+from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn, missing_cells
 from marginbayes.data.rows import Rows, code_type
 
 __all__ = ["Schema", "Variable"]
@@ -53,8 +53,7 @@ class Variable:
         """Code of each cell; a missing cell, and a level never seen in training, has the code `cardinality`."""
         codes = self._encode_numbers(column) if self.cuts is not None else self._encode_levels(column)
         if self.levels and self.levels[-1] is None:
-            missing = column.codes < 0 if isinstance(column, LevelColumn) else np.isnan(column.values)
-            codes[missing] = self.cardinality - 1
+            codes[missing_cells(column)] = self.cardinality - 1
         return codes
 
     def _encode_numbers(self, column: Column) -> Codes:
@@ -85,11 +84,12 @@ class Variable:
 
     def describe(self) -> str:
         """One line: the kind of variable, its levels or cuts, and why."""
-        if self.cuts is not None:
-            return (
-                f"{self.name}: number, {len(self.cuts)} cuts {_shorten([f'{c:g}' for c in self.cuts])} ({self.origin})"
-            )
-        return f"{self.name}: {self.cardinality} levels {_shorten([str(v) for v in self.levels])} ({self.origin})"
+        if self.cuts is None:
+            what, shown = _counted(self.cardinality, "level"), [str(v) for v in self.levels]
+        else:
+            what, shown = f"number, {_counted(len(self.cuts), 'cut')}", [f"{c:g}" for c in self.cuts]
+            what += " and a level for missing cells," if self.levels[-1] is None else ""
+        return f"{self.name}: {what} {_shorten(shown)} ({self.origin})"
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,10 @@ def _as_numbers(column: LevelColumn) -> NDArray[np.float64]:
                 "convert it to numbers, with NaN where a value is unknown"
             ) from None
     return np.array([*numbers, np.nan])[column.codes]
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _shorten(items: list[str], most: int = 8) -> str:

@@ -68,12 +68,12 @@ class AODEClassifier(BaseClassifier):
         self._check()
         data = read_training(self, X, y, sample_weight, self.class_weight)
         schema, rows = self._encode(data, missing_level=False)
-        return self._store(Stream(data.classes, schema, Counts.of(rows, with_pairs=True)))
+        return self._store(Stream(data.classes, schema, Counts.of(rows, with_pairs=True)), streaming=False)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> AODEClassifier:
         """Count one more batch; see `BayesNetClassifier.partial_fit`."""
         self._check()
-        stream = getattr(self, "_stream", None)
+        stream = self._stream if getattr(self, "_streaming", False) else None
         data = read_training(self, X, y, sample_weight, self.class_weight, reset=stream is None)
         if stream is None:
             return self._store(Stream.opened(self, data, classes, with_pairs=True))
@@ -84,8 +84,8 @@ class AODEClassifier(BaseClassifier):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be a number that is not negative")
 
-    def _store(self, stream: Stream) -> AODEClassifier:
-        self._stream = stream
+    def _store(self, stream: Stream, streaming: bool = True) -> AODEClassifier:
+        self._stream, self._streaming = stream, streaming
         self.classes_ = stream.classes
         self.schema_ = stream.schema
         self._tables = _Tables(stream.schema, stream.counts, self.smoothing, self.frequency_limit)

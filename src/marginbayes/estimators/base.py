@@ -52,6 +52,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_log_proba(self, X: Any, *, prior: Any = None) -> Floats:
         """log P(class | observed features); see `predict_proba`."""
         joint = self._shifted(self.predict_joint_log_proba(X), prior)
+        joint[np.isneginf(joint).all(axis=1)] = 0.0  # impossible under the network: no class is preferred
         return np.asarray(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
 
     def predict_proba(self, X: Any, *, prior: Any = None) -> Floats:

@@ -69,12 +69,26 @@ def explain(
     steps = _joint_by_prefix(network, rows)
     first, second = _sides(steps[-1], classes, target, against)
     each = np.arange(len(rows))
-    odds = np.stack([step[each, first] - step[each, second] for step in steps])
+    odds = _carried(np.stack([_difference(step[each, first], step[each, second]) for step in steps]))
     weights = np.empty((len(rows), len(network.dag.names) - 1))
-    weights[:, [i - 1 for i in network.dag.order if i]] = np.diff(odds, axis=0).T
+    changes = _difference(odds[1:], odds[:-1])
+    weights[:, [i - 1 for i in network.dag.order if i]] = np.where(np.isnan(changes), 0.0, changes).T
     return Explanation(
         network.dag.names[1:], weights, odds[0], classes[first], classes[second], _observed_levels(network, rows)
     )
+
+
+def _difference(one: Floats, other: Floats) -> Floats:
+    """one - other; not a number where both are infinite alike."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(one - other)
+
+
+def _carried(odds: Floats) -> Floats:
+    """Where a feature leaves both classes impossible, the odds stay what they were: no later one changes them."""
+    for step in range(1, len(odds)):
+        odds[step] = np.where(np.isnan(odds[step]), odds[step - 1], odds[step])
+    return odds
 
 
 def _joint_by_prefix(network: Network, rows: Rows) -> list[Floats]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.data.counts import family_counts, pairs_by_class
-from marginbayes.data.frame import Frame, LevelColumn, NumericColumn, natural_order
+from marginbayes.data.frame import Column, NumericColumn, missing_cells, natural_order
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Schema, Variable, factorise_numbers
 from marginbayes.estimators.validation import Training
@@ -61,10 +61,12 @@ class Counts:
         return Counts(self.classes, single, pairs)
 
     def table(self, schema: Schema, family: tuple[int, ...]) -> Floats:
-        """Counts of the class alone, of (class, feature), or of (class, feature, feature)."""
-        levels = [_levels_of(schema, i) for i in family[1:]]
+        """Counts of the class, of a feature, of (class, feature), or of (class, feature, feature)."""
+        levels = [_levels_of(schema, i) for i in family if i]
         if not levels:
             return self.classes
+        if 0 not in family:
+            return np.asarray(self.single[:, levels[0]].sum(axis=0))
         if len(levels) == 1:
             return self.single[:, levels[0]]
         if self.pairs is None:
@@ -79,6 +81,7 @@ class Stream:
     classes: NDArray[Any]
     schema: Schema
     counts: Counts
+    missing_level: bool = False
 
     @classmethod
     def opened(cls, estimator: BaseClassifier, data: Training, classes: Any, with_pairs: bool) -> Stream:
@@ -86,13 +89,15 @@ class Stream:
         known = data.classes if classes is None else np.unique(np.asarray(classes))
         data.labels = _labels_among(known, data)
         data.classes = known
-        schema, rows = estimator._encode(data, missing_level=getattr(estimator, "missing", None) == "level")
-        return cls(known, schema, Counts.of(rows, with_pairs))
+        missing_level = getattr(estimator, "missing", None) == "level"
+        schema, rows = estimator._encode(data, missing_level=missing_level)
+        return cls(known, schema, Counts.of(rows, with_pairs), missing_level)
 
     def continued(self, data: Training) -> Stream:
         """The stream after one more batch; categories that are new become levels."""
         labels = _labels_among(self.classes, data)
-        schema = Schema((self.schema.target, *(_grown(v, data.frame, i) for i, v in enumerate(self.schema.features))))
+        grown = [self._grown(v, data.frame.column(i)) for i, v in enumerate(self.schema.features)]
+        schema = Schema((self.schema.target, *grown))
         codes = np.empty((len(schema.names), data.frame.n_rows), code_type(max(schema.cardinalities)))
         codes[0] = labels
         for i, variable in enumerate(schema.features):
@@ -101,19 +106,31 @@ class Stream:
         old = self.counts.spread(_positions(self.schema, schema), sum(schema.cardinalities[1:]))
         return replace(self, schema=schema, counts=old + batch)
 
+    def _grown(self, variable: Variable, column: Column) -> Variable:
+        """The variable with the levels that a batch adds: new categories, and the first missing cells."""
+        levels = variable.levels
+        if variable.cuts is None and variable.transformer is None:
+            named = factorise_numbers(column) if isinstance(column, NumericColumn) else column
+            new = [v for v in named.levels if v not in levels]
+            if new:
+                own = [v for v in levels if v is not None]
+                levels = (*natural_order([*own, *new]), *((None,) if None in levels and own else ()))
+        if self.missing_level and None not in levels and missing_cells(column).any():
+            levels = (*levels, None)
+        return replace(variable, levels=levels)
+
     def structure(self, learner: StructureLearner) -> StructureResult:
         """What the learner would find on all rows seen so far."""
         if isinstance(learner, ChowLiuTAN) and self.counts.pairs is not None:
             information = information_of_pairs(self.counts.pairs, self.schema.cardinalities[1:])
             return StructureResult(learner.from_information(self.schema, information))
-        return StructureResult(Dag.naive(self.schema.names))
+        nothing = Rows(np.empty((len(self.schema.names), 0), np.uint8), self.schema.cardinalities)
+        return learner.learn(self.schema, nothing)  # naive Bayes reads no rows
 
     def parameters(self, dag: Dag, learner: ParameterLearner) -> ParameterResult:
         """What the learner would find on all rows seen so far."""
         assert isinstance(learner, MaximumLikelihood)
         tables = [self.counts.table(self.schema, (*parents, child)) for child, parents in enumerate(dag.parents)]
-        # The class is a family of its own: its index 0 is not a feature.
-        tables[0] = self.counts.classes
         return ParameterResult(learner.from_counts(self.schema, dag, tables))
 
 
@@ -137,21 +154,6 @@ def _labels_among(classes: NDArray[Any], data: Training) -> NDArray[np.intp]:
     if unknown:
         raise ValueError(f"the class {unknown[0]!r} is new; name all classes in the first call of partial_fit")
     return np.asarray(np.searchsorted(classes, data.classes)[data.labels])
-
-
-def _grown(variable: Variable, frame: Frame, i: int) -> Variable:
-    """The variable with the levels that this batch adds."""
-    if variable.cuts is not None or variable.transformer is not None:
-        return variable
-    column = frame.column(i)
-    column = factorise_numbers(column) if isinstance(column, NumericColumn) else column
-    new = [v for v in column.levels if v not in variable.levels]
-    if not new:
-        return variable
-    assert isinstance(column, LevelColumn)
-    own = [v for v in variable.levels if v is not None]
-    tail = (None,) if None in variable.levels and own else ()
-    return replace(variable, levels=(*natural_order([*own, *new]), *tail))
 
 
 def _positions(old: Schema, new: Schema) -> NDArray[np.intp]:

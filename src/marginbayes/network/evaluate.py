@@ -226,8 +226,8 @@ class Evaluator:
 def elimination_order(dag: Dag, cardinalities: Sequence[int], target: int) -> tuple[list[int], int, float]:
     """Order in which to sum out all variables but the target, the largest scope it meets, and its message cells.
 
-    Greedy: next comes the variable whose message has the fewest cells, ties by index. This is optimal for forests
-    (leaves first) and k-trees (a vertex whose neighbours are all joined first).
+    Greedy: next comes the variable whose message has the fewest cells, ties by index. On a forest no message is then
+    over more than one variable.
     """
     neighbours = moral_graph(dag)
     for others in neighbours.values():

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,9 +78,7 @@ class Network:
         return f"Network({variables} variables, {edges} edges, {self.n_parameters} free parameters)"
 
     def _repr_html_(self) -> str:
-        from marginbayes.graph.svg import draw_svg
-
-        return draw_svg(self.dag, widths=self.edge_information())
+        return self.to_svg()
 
     # -- what it is
 
@@ -169,6 +168,15 @@ class Network:
         return edge_information(self)
 
     # -- files
+
+    def to_svg(self, path: str | PathLike[str] | None = None) -> str:
+        """SVG drawing, edges as wide as the information they carry; also written to `path` if one is given."""
+        from marginbayes.graph.svg import draw_svg
+
+        text = draw_svg(self.dag, widths=self.edge_information())
+        if path is not None:
+            Path(path).write_text(text, "utf-8")
+        return text
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """JSON text of the network, bit-exact; also written to `path` if one is given."""

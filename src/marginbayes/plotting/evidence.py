@@ -185,7 +185,7 @@ class EvidenceDisplay:
                 fontsize="small",
                 parse_math=False,
             )
-        missing = f"  ({self.n_missing} missing features weigh nothing)" if self.n_missing else ""
+        missing = f"  (missing features, which weigh nothing: {self.n_missing})" if self.n_missing else ""
         ax.set_xlabel(f"weight of evidence, nats{missing}", fontsize="small")
         ax.tick_params(axis="y", length=0, labelsize="small")
         ax.tick_params(axis="x", labelsize="small")

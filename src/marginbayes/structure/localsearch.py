@@ -30,9 +30,10 @@ class LocalSearch(SearchLearner):
     """Search among structures that differ in one edge or one feature.
 
     The changes are: add an edge, remove one, reverse one, replace a parent of a feature by another one, drop a feature
-    together with all its edges, and restore a dropped feature without feature parents. Constraints, acyclicity, k and
-    the treewidth are obeyed at every step. The best structure that was met is returned. Ties go to the smaller child,
-    then in the order of `moves`, then to the smaller parent.
+    together with all its edges, and restore a dropped feature with one feature parent or none. Constraints, acyclicity,
+    k and the treewidth are obeyed at every step. The best structure that was met is returned. Ties go to changes
+    without a new parent, then to the smaller child, then to the kind that comes first in the default of `moves`, then
+    to the smaller parent.
 
     Cost: looking at all changes scores (k + 1) d^2 candidates, each in one pass over the distinct rows and the classes,
     or less where it is given up early. Hill climbing does so once for each change it makes, a round of iterated local
@@ -61,7 +62,8 @@ class LocalSearch(SearchLearner):
         How much of the temperature is left at the end; it falls geometrically.
     time_limit : float or None, default=None
         Seconds after which the search ends with what it has. The result then depends on the machine.
-    k, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, random_state, callback
+    k, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
+    callback
         See `SearchLearner`. ``selection="cv"`` chooses a number of improvements, so it needs ``method="hc"``.
     """
 
@@ -85,6 +87,7 @@ class LocalSearch(SearchLearner):
         candidates: int | None = None,
         treewidth: bool = False,
         max_table: float = 1e7,
+        n_jobs: int | None = None,
         random_state: int | None = None,
         callback: Callable[[Step], None] | None = None,
     ) -> None:
@@ -99,6 +102,7 @@ class LocalSearch(SearchLearner):
             candidates=candidates,
             treewidth=treewidth,
             max_table=max_table,
+            n_jobs=n_jobs,
             random_state=random_state,
             callback=callback,
         )

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marginbayes.graph.treewidth import has_treewidth_at_most
 from marginbayes.structure.engine import Engine, Parents
-from marginbayes.structure.search import Search
+from marginbayes.structure.search import Search, Trial
 
-__all__ = ["MOVES", "Best", "Move", "Neighbourhood", "loss_after", "make"]
-
-Floats = NDArray[np.float64]
+__all__ = ["MOVES", "Move", "Neighbourhood", "best_move", "loss_after", "make"]
 
 MOVES = ("remove", "drop", "restore", "add", "replace", "reverse")
 # Of random changes that are drawn, in search of one that the rules allow.
@@ -47,24 +44,28 @@ def loss_after(engine: Engine, families: Mapping[int, Parents], limit: float = m
     return loss if loss <= limit else math.inf
 
 
+def best_move(
+    search: Search, moves: Iterable[Move], trials: Sequence[Trial], joined: Callable[[Trial, int], Move]
+) -> Move | None:
+    """The change that improves the score most, if one does; the moves, and what is first among them, win ties.
+
+    The trials are further changes, scored many at once: `joined` makes a move of a trial and one of its candidates.
+    """
+    best, limit = None, search.engine.loss - search.tolerance
+    for move in moves:
+        loss = loss_after(search.engine, move.families, limit)
+        if loss < limit:
+            # What comes later must be better by more than rounding.
+            best, limit = move, loss - search.tolerance
+    found = search.best_of(trials, limit)
+    return best if found is None else joined(found[1], found[2])
+
+
 def make(search: Search, move: Move) -> None:
     """Make a change and put it on record."""
     for child, parents in move.families.items():
         search.engine.set_parents(child, parents)
     search.record(move.change, move.parent, move.child)
-
-
-class Best:
-    """The change of least loss among those offered, if that is below the limit."""
-
-    def __init__(self, limit: float, tolerance: float) -> None:
-        self.limit, self.tolerance = limit, tolerance
-        self.move: Move | None = None
-
-    def offer(self, move: Move, loss: float) -> None:
-        """Take a change if it is better by more than rounding than all before it."""
-        if loss < self.limit:
-            self.move, self.limit = move, loss - self.tolerance
 
 
 class Neighbourhood:
@@ -75,32 +76,16 @@ class Neighbourhood:
         self.moves = [m for m in MOVES if m in moves]
         self.features = [i for i in search.engine.features if i not in search.rules.dropped]
 
-    # -- the best one
-
     def best(self, children: Sequence[int]) -> Move | None:
         """The change around these features that improves the score most, if one does."""
-        found = Best(self.engine.loss - self.search.tolerance, self.search.tolerance)
-        for child in children:
-            rest = self.engine.without(child)
-            for change in self.moves:
-                self._score_each(found, change, child)
-                self._score_joins(found, change, child, rest)
-        return found.move
-
-    def _score_each(self, found: Best, change: str, child: int) -> None:
-        for move in self._simple(change, child):
-            found.offer(move, loss_after(self.engine, move.families, found.limit))
-
-    def _score_joins(self, found: Best, change: str, child: int, rest: Floats) -> None:
-        """All new parents of a feature in one pass for each set of parents that they join."""
-        for kept in self._kept(change, child):
-            candidates = [j for j in self.features if self._may_join(j, child, kept)]
-            losses = self.engine.try_parents(child, kept, candidates, found.limit, rest)
-            if len(losses) and np.isfinite(losses.min()):
-                first = int(np.argmax(losses <= losses.min() + found.tolerance))
-                found.offer(_family(change, candidates[first], child, (*kept, candidates[first])), float(losses[first]))
-
-    # -- one at random
+        simple = [move for child in children for change in self.moves for move in self._simple(change, child)]
+        trials = [
+            Trial(child, kept, [j for j in self.features if self._may_join(j, child, kept)])
+            for child in children
+            for change in self.moves
+            for kept in self._kept(change, child)
+        ]
+        return best_move(self.search, simple, trials, self._joined)
 
     def random(self, rng: np.random.Generator) -> Move | None:
         """A change drawn by kind, feature and parent; None if none was found that is allowed."""
@@ -110,45 +95,26 @@ class Neighbourhood:
             moves = self._simple(change, child)
             for kept in self._kept(change, child):
                 if self._may_join(parent, child, kept):
-                    moves.append(_family(change, parent, child, (*kept, parent)))
+                    moves.append(self._joined(Trial(child, kept, [parent]), parent))
             if moves:
                 return moves[rng.integers(len(moves))]
         return None
 
-    # -- what is allowed
+    # -- changes without a new parent of the child
 
     def _simple(self, change: str, child: int) -> list[Move]:
-        """The changes of this kind that need no new parent of the child."""
         own = self.engine.parents[child]
         if own is None:
-            return [_family("restore", None, child, ())] if change == "restore" else []
+            return [Move("restore", None, child, {child: ()})] if change == "restore" else []
         if change == "remove":
-            return [_family("remove", p, child, _minus(own, p)) for p in self._loose(child)]
+            return [Move("remove", p, child, {child: _minus(own, p)}) for p in self._loose(child)]
         if change == "reverse":
             return [self._reversed(p, child, own) for p in self._loose(child) if self._may_reverse(p, child, own)]
         return [self._without(child)] if change == "drop" and child not in self.rules.keep else []
 
-    def _kept(self, change: str, child: int) -> list[tuple[int, ...]]:
-        """The sets of parents that a new parent of the child joins in a change of this kind."""
-        own = self.engine.parents[child]
-        if own is None:
-            return [()] if change == "restore" else []
-        if change == "add":
-            return [own]
-        return [_minus(own, p) for p in self._loose(child)] if change == "replace" else []
-
     def _loose(self, child: int) -> list[int]:
         """The parents of a feature that are not required, the smallest first."""
         return sorted(set(self.engine.parents[child] or ()) - set(self.rules.required[child]))
-
-    def _may_join(self, parent: int, child: int, kept: tuple[int, ...]) -> bool:
-        """Whether the feature may have these parents and one more that is not one of its present ones."""
-        engine = self.engine
-        if parent in (engine.parents[child] or ()) or engine.parents[parent] is None or len(kept) >= self.rules.k:
-            return False
-        if not self.rules.allowed[parent, child] or child in engine.ancestors(parent):
-            return False
-        return self._narrow({child: (*kept, parent)})
 
     def _may_reverse(self, parent: int, child: int, own: tuple[int, ...]) -> bool:
         above = self.engine.parents[parent] or ()
@@ -167,16 +133,37 @@ class Neighbourhood:
         below = {i: _minus(p, feature) for i, p in enumerate(self.engine.parents) if p and feature in p}
         return Move("drop", None, feature, {**below, feature: None})
 
+    # -- changes with a new parent of the child
+
+    def _kept(self, change: str, child: int) -> list[tuple[int, ...]]:
+        """The sets of parents that a new parent of the child joins in a change of this kind."""
+        own = self.engine.parents[child]
+        if own is None:
+            return [()] if change == "restore" else []
+        if change == "add":
+            return [own]
+        return [_minus(own, p) for p in self._loose(child)] if change == "replace" else []
+
+    def _may_join(self, parent: int, child: int, kept: tuple[int, ...]) -> bool:
+        """Whether the feature may have these parents and one more that is not one of its present ones."""
+        engine = self.engine
+        if parent in (engine.parents[child] or ()) or engine.parents[parent] is None or len(kept) >= self.rules.k:
+            return False
+        if not self.rules.allowed[parent, child] or child in engine.ancestors(parent):
+            return False
+        return self._narrow({child: (*kept, parent)})
+
+    def _joined(self, trial: Trial, parent: int) -> Move:
+        own = self.engine.parents[trial.child]
+        change = "restore" if own is None else "add" if len(trial.kept) == len(own) else "replace"
+        return Move(change, parent, trial.child, {trial.child: (*trial.kept, parent)})
+
     def _narrow(self, families: Mapping[int, Parents]) -> bool:
         """Whether the treewidth stays at most k, where that is asked for."""
         if not self.search.treewidth or self.rules.k < 2:
             return True
         cliques = [[*(families.get(i, p) or ()), i] for i, p in enumerate(self.engine.parents)]
         return has_treewidth_at_most(cliques, self.rules.k)
-
-
-def _family(change: str, parent: int | None, child: int, parents: Parents) -> Move:
-    return Move(change, parent, child, {child: parents})
 
 
 def _minus(parents: tuple[int, ...], parent: int) -> tuple[int, ...]:

@@ -16,20 +16,21 @@ from marginbayes.data.rows import Rows
 from marginbayes.structure.base import Step
 from marginbayes.structure.constraints import Constraints, Rules
 from marginbayes.structure.engine import Parents
-from marginbayes.structure.moves import Best, Move, loss_after, make
-from marginbayes.structure.search import Search, SearchLearner
+from marginbayes.structure.moves import Move, best_move, make
+from marginbayes.structure.search import Search, SearchLearner, Trial
 
 __all__ = ["BackwardJoin", "ForwardJoin", "SelectiveNaiveBayes"]
 
 Group = tuple[int, ...]
+Changes = tuple[list[Move], list[Trial]]
 
 
 class ForwardJoin(SearchLearner):
     """Forward sequential selection and joining, FSSJ (Pazzani 1996).
 
     Starts without features (those that must be kept excepted). Each step takes one more feature, either alone or joined
-    to a group that is in use, whichever improves the score most, until nothing does. Ties go to the smaller feature,
-    then to taking it alone, then to the smaller group, then to the smaller members.
+    to a group that is in use, whichever improves the score most, until nothing does. Ties go to taking one alone,
+    then to the smaller feature, then to the smaller group.
 
     The score is that of the training rows, where Pazzani leaves one out: joining fits them ever better, so limit it by
     `k`, or let ``selection="cv"`` choose the number of steps on held-out rows.
@@ -41,7 +42,8 @@ class ForwardJoin(SearchLearner):
     ----------
     k : int, default=1
         Groups have at most k + 1 members.
-    score, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, random_state, callback
+    score, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
+    callback
         See `SearchLearner`. Two features are not joined where the constraints forbid both edges between them. Features
         that required edges link are one group from the start. The treewidth is never above k.
     """
@@ -50,16 +52,14 @@ class ForwardJoin(SearchLearner):
         """Take features while one improves the score."""
         groups = _Groups(search)
         groups.start([i for i in search.engine.features if i not in search.rules.keep])
-        while groups.make(self._best(groups)):
+        while groups.improve(self._changes):
             pass
 
-    def _best(self, groups: _Groups) -> Move | None:
-        found, used = groups.best(), groups.used()
-        for child in groups.unused():
-            alone = Move("select", None, child, {child: ()})
-            found.offer(alone, loss_after(groups.engine, alone.families, found.limit))
-            groups.score_joins(found, (child,), used)
-        return found.move
+    @staticmethod
+    def _changes(groups: _Groups) -> Changes:
+        moves = [Move("select", None, child, {child: ()}) for child in groups.unused()]
+        joins = [groups.joins((child,), groups.used()) for child in groups.unused()]
+        return [*moves, *(m for some, _ in joins for m in some)], [t for _, some in joins for t in some]
 
 
 class SelectiveNaiveBayes(ForwardJoin):
@@ -72,7 +72,8 @@ class SelectiveNaiveBayes(ForwardJoin):
 
     Parameters
     ----------
-    score, gamma, smoothing, kind, constraints, selection, max_table, random_state, callback
+    score, gamma, smoothing, kind, constraints, selection, max_table, n_jobs, random_state,
+    callback
         See `SearchLearner`.
     """
 
@@ -86,6 +87,7 @@ class SelectiveNaiveBayes(ForwardJoin):
         constraints: Constraints | None = None,
         selection: str | None = None,
         max_table: float = 1e7,
+        n_jobs: int | None = None,
         random_state: int | None = None,
         callback: Callable[[Step], None] | None = None,
     ) -> None:
@@ -98,6 +100,7 @@ class SelectiveNaiveBayes(ForwardJoin):
             constraints=constraints,
             selection=selection,
             max_table=max_table,
+            n_jobs=n_jobs,
             random_state=random_state,
             callback=callback,
         )
@@ -107,7 +110,8 @@ class BackwardJoin(SearchLearner):
     """Backward sequential elimination and joining, BSEJ (Pazzani 1996).
 
     Starts at naive Bayes over all features. Each step drops one feature or group, or joins two of them to one,
-    whichever improves the score most, until nothing does. Ties go to dropping, then to the smaller feature.
+    whichever improves the score most, until nothing does. Ties go to dropping, then to joining groups of several
+    features, then to the smaller feature that is joined to another, or to a group.
 
     The score is that of the training rows, where Pazzani leaves one out: see `ForwardJoin`.
 
@@ -118,7 +122,8 @@ class BackwardJoin(SearchLearner):
     ----------
     k : int, default=1
         Groups have at most k + 1 members.
-    score, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, random_state, callback
+    score, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
+    callback
         See `SearchLearner` and `ForwardJoin`.
     """
 
@@ -126,18 +131,16 @@ class BackwardJoin(SearchLearner):
         """Drop and join while that improves the score."""
         groups = _Groups(search)
         groups.start([])
-        while groups.make(self._best(groups)):
+        while groups.improve(self._changes):
             pass
 
-    def _best(self, groups: _Groups) -> Move | None:
-        found, used = groups.best(), groups.used()
-        for group in used:
-            if not groups.rules.keep & set(group):
-                drop = Move("drop", None, group[0], dict.fromkeys(group))
-                found.offer(drop, loss_after(groups.engine, drop.families, found.limit))
-        for group in used:
-            groups.score_joins(found, group, [other for other in used if _rank(other) < _rank(group)])
-        return found.move
+    @staticmethod
+    def _changes(groups: _Groups) -> Changes:
+        used = groups.used()
+        free = [group for group in used if not groups.rules.keep & set(group)]
+        moves = [Move("drop", None, group[0], dict.fromkeys(group)) for group in free]
+        joins = [groups.joins(group, [host for host in used if _rank(host) < _rank(group)]) for group in used]
+        return [*moves, *(m for some, _ in joins for m in some)], [t for _, some in joins for t in some]
 
 
 class _Groups:
@@ -171,36 +174,28 @@ class _Groups:
         """The features that may be taken."""
         return [i for i in self.engine.features if self.engine.parents[i] is None and i not in self.rules.dropped]
 
-    def best(self) -> Best:
-        """A place for the best change; it has to beat the present score."""
-        return Best(self.engine.loss - self.search.tolerance, self.search.tolerance)
-
-    def make(self, move: Move | None) -> bool:
-        """Make a change, if there is one."""
+    def improve(self, changes: Callable[[_Groups], Changes]) -> bool:
+        """Make the change that improves the score most, if one does."""
+        move = best_move(self.search, *changes(self), self._joined)
         if move is not None:
             make(self.search, move)
         return move is not None
 
-    def score_joins(self, found: Best, group: Group, hosts: Sequence[Group]) -> None:
-        """Offer this group joined to each of the hosts; all hosts of one feature are scored in one pass."""
-        several: dict[Group, list[int]] = {}
+    def joins(self, group: Group, hosts: Sequence[Group]) -> Changes:
+        """This group joined to each of the hosts; a single feature behind its host is a trial, all else a move."""
+        moves: list[Move] = []
+        behind: dict[Group, list[int]] = {}
         for host in sorted(hosts, key=lambda h: (len(h), h)):
             order = self._order((*host, *group)) if len(host) + len(group) <= self.rules.k + 1 else None
-            if order is None:
-                continue
-            if len(group) == 1 and order == (*host, *group):
-                several.setdefault(host[:-1], []).append(host[-1])
-            else:
-                move = self._join(host, group, order)
-                found.offer(move, loss_after(self.engine, move.families, found.limit))
-        for kept, last in several.items():
-            self._score_last(found, group[0], kept, last)
+            if order == (*host, *group) and len(group) == 1:
+                behind.setdefault(host[:-1], []).append(host[-1])
+            elif order is not None:
+                moves.append(self._join(host, group, order))
+        return moves, [Trial(group[0], kept, last) for kept, last in behind.items()]
 
-    def _score_last(self, found: Best, child: int, kept: Group, last: list[int]) -> None:
-        losses = self.engine.try_parents(child, kept, last, found.limit, self.engine.without(child))
-        for parent, loss in zip(last, losses, strict=True):
-            host = (*kept, parent)
-            found.offer(self._join(host, (child,), (*host, child)), float(loss))
+    def _joined(self, trial: Trial, last: int) -> Move:
+        host = (*trial.kept, last)
+        return self._join(host, (trial.child,), (*host, trial.child))
 
     def _join(self, host: Group, group: Group, order: Group) -> Move:
         present = self.engine.parents

@@ -1,0 +1,127 @@
+"""The way of a search: its score after every change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from marginbayes.structure.base import Step, StructureResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ScorePathDisplay"]
+
+AXES = {"changes": "changes", "seconds": "seconds"}
+
+
+@dataclass(eq=False)
+class ScorePathDisplay:
+    """Score of one or several searches against the number of changes or against time.
+
+    A search that also goes down has a faint line for where it was and a strong one for the best it had seen. A dot
+    marks where the best was found. Make one with `from_result`, `from_results` or `from_estimator`; `plot` draws it.
+
+    Parameters
+    ----------
+    paths : mapping from label to sequence of Step
+    x : {"changes", "seconds"}
+        Number of changes made, which for learners that only add edges is the number of edges added; or time.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    lines_ : dict from label to matplotlib line
+        The best score so far of each search.
+
+    Examples
+    --------
+    >>> from marginbayes.structure import Step
+    >>> path = [Step("add", "a", "b", 0.90, 0.01), Step("add", "a", "c", 0.93, 0.02)]
+    >>> ScorePathDisplay({"greedy": path}).best("greedy")
+    array([0.9 , 0.93])
+    """
+
+    paths: Mapping[str, Sequence[Step]]
+    x: str = "changes"
+
+    def __post_init__(self) -> None:
+        if self.x not in AXES:
+            raise ValueError(f"x={self.x!r} is not known; choose one of {', '.join(map(repr, AXES))}")
+        for label, path in self.paths.items():
+            if not path:
+                raise ValueError(f"the path of {label!r} is empty: its learner does not search, or made no change")
+
+    @classmethod
+    def from_result(
+        cls, result: StructureResult, *, label: str = "score", x: str = "changes", ax: Axes | None = None
+    ) -> ScorePathDisplay:
+        """The display, drawn, of what one structure learner returned."""
+        return cls({label: result.path}, x).plot(ax)
+
+    @classmethod
+    def from_results(
+        cls, results: Mapping[str, StructureResult], *, x: str = "changes", ax: Axes | None = None
+    ) -> ScorePathDisplay:
+        """The display, drawn, of several learners that share a score, by label."""
+        return cls({label: result.path for label, result in results.items()}, x).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, x: str = "changes", ax: Axes | None = None) -> ScorePathDisplay:
+        """The display, drawn, of how a fitted classifier's structure was found."""
+        if not hasattr(estimator, "structure_result_"):
+            raise TypeError(f"{type(estimator).__name__} has no structure_result_; give a fitted BayesNetClassifier")
+        return cls.from_result(estimator.structure_result_, label=type(estimator.structure).__name__, x=x, ax=ax)
+
+    def places(self, label: str) -> Any:
+        """Where the steps of a search stand on the x axis."""
+        path = self.paths[label]
+        return np.arange(1, len(path) + 1) if self.x == "changes" else np.array([step.seconds for step in path])
+
+    def scores(self, label: str) -> Any:
+        """Score after each step of a search."""
+        return np.array([step.score for step in self.paths[label]])
+
+    def best(self, label: str) -> Any:
+        """Best score up to each step of a search."""
+        return np.maximum.accumulate(self.scores(label))
+
+    def plot(self, ax: Axes | None = None) -> ScorePathDisplay:
+        """This display, after drawing it into these axes or into a new figure."""
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_ = {label: self._draw(ax, label, f"C{i % 10}") for i, label in enumerate(self.paths)}
+        ax.set_xlabel(AXES[self.x], fontsize="small")
+        ax.set_ylabel("score on the training rows", fontsize="small")
+        ax.tick_params(labelsize="small")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(visible=True, color="#e4e6ea", linewidth=0.7)
+        ax.set_axisbelow(True)
+        if len(self.paths) > 1:
+            for text in ax.legend(frameon=False, fontsize="small").get_texts():
+                text.set_parse_math(False)
+        return self
+
+    def _draw(self, ax: Axes, label: str, colour: str) -> Any:
+        at, scores, best = self.places(label), self.scores(label), self.best(label)
+        if (scores < best).any():
+            ax.plot(at, scores, color=colour, alpha=0.3, linewidth=0.8)
+        (line,) = ax.plot(at, best, color=colour, linewidth=1.8, drawstyle="steps-post", label=label)
+        top = int(scores.argmax())
+        ax.plot(at[top], scores[top], "o", color=colour, markersize=5)
+        ax.annotate(
+            f"{scores[top]:.4g}",
+            (at[top], scores[top]),
+            xytext=(0, 5),
+            textcoords="offset points",
+            ha="right",
+            fontsize="x-small",
+            color=colour,
+        )
+        return line
