@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,8 @@ Way = list[tuple[Structure, float]]  # every structure a learner went through, w
 CLOSE = 1e-9
 
 
-class Sample(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Sample:
     """Rows of values, the class first, with their weights."""
 
     rows: tuple[Row, ...]
@@ -113,36 +115,32 @@ class Oracle:
         self.total = sum(self.sample.weights)
         self.features = tuple(range(1, len(self.sample.cards)))
         self._one_against_rest = [_against_rest(self.sample, c) for c in range(self.sample.cards[0])]
-        self.log_chances = cache(self._log_chances)
-        self.score = lambda structure: self._score(tuple(sorted(structure.items())))
-        self._score = cache(self._score_of)
+        self.score = lambda structure: self._remembered(tuple(sorted(structure.items())))
+        self._remembered = cache(self._score)
+        self._terms = cache(lambda *family: [self._log_chances(*family, row) for row in family[0].rows])
+        self._table = cache(self._log_table)
 
-    def _score_of(self, structure: tuple[tuple[int, Parents], ...]) -> float:
+    def _score(self, structure: tuple[tuple[int, Parents], ...]) -> float:
         """The score of a structure, with smoothed maximum-likelihood tables."""
         each = {"cr": _right, "cl": _likelihood, "sm": self._margin, "sbm": self._margin}[self.name]
         terms = []
-        for row, weight in zip(self.sample.rows, self.sample.weights, strict=True):
-            if self.name == "sbm":
-                joint, label = self.log_joint(dict(structure), row, self._one_against_rest[row[0]]), 0
-            else:
-                joint, label = self.log_joint(dict(structure), row), row[0]
-            terms.append(weight * each(joint, label))
+        for m, (row, weight) in enumerate(zip(self.sample.rows, self.sample.weights, strict=True)):
+            sample, label = (self._one_against_rest[row[0]], 0) if self.name == "sbm" else (self.sample, row[0])
+            families = [(0, ()), *((child, parents) for child, parents in structure if parents is not None)]
+            factors = [self._terms(sample, child, parents)[m] for child, parents in families]
+            terms.append(weight * each([sum(logs) for logs in zip(*factors, strict=True)], label))
         return math.fsum(terms) / (self.total if self.name == "cr" else 1.0)
 
-    def log_joint(self, structure: Structure, row: Row, sample: Sample | None = None) -> list[float]:
-        """log P(class, row) for every class; the sample that the tables come from defaults to the own one."""
-        sample = sample or self.sample
-        joint = []
-        for c, prior in enumerate(self.log_chances(sample, 0, ())):
-            value = prior
-            for child, parents in structure.items():
-                if parents is not None and row[child] is not None:
-                    known = [(p, row[p]) for p in parents if row[p] is not None]
-                    value += self.log_chances(sample, child, ((0, c), *known))[row[child]]
-            joint.append(value)
-        return joint
+    def _log_chances(self, sample: Sample, child: int, parents: tuple[int, ...], row: Row) -> list[float]:
+        """For every class the log of P(child | those parents that are known, class) of a row; 0 for a missing child."""
+        if child == 0:
+            return self._table(sample, 0, ())
+        if row[child] is None:
+            return [0.0] * sample.cards[0]
+        known = [(p, row[p]) for p in parents if row[p] is not None]
+        return [self._table(sample, child, ((0, c), *known))[row[child]] for c in range(sample.cards[0])]
 
-    def _log_chances(self, sample: Sample, child: int, given: tuple[tuple[int, int], ...]) -> list[float]:
+    def _log_table(self, sample: Sample, child: int, given: tuple[tuple[int, int], ...]) -> list[float]:
         """log P(level | given values) for every level of the child."""
         counts = [0.0] * sample.cards[child]
         for row, weight in zip(sample.rows, sample.weights, strict=True):
@@ -153,8 +151,9 @@ class Oracle:
         return [math.log(chance) if chance > 0 else -math.inf for chance in found]
 
     def predict(self, structure: Structure, row: Row) -> int:
-        """The class of greatest probability, the first of those that are equal."""
-        return _first_greatest(self.log_joint(structure, row))
+        """The class of greatest probability for a row that may be new, the first of those that are equal."""
+        factors = [self._log_chances(self.sample, i, p, row) for i, p in [(0, ()), *structure.items()] if p is not None]
+        return _first_greatest([sum(logs) for logs in zip(*factors, strict=True)])
 
     def _margin(self, joint: list[float], label: int) -> float:
         return min(joint[label] - max(v for c, v in enumerate(joint) if c != label), self.gamma)

@@ -13,6 +13,14 @@ NEEDED = ("typer", "rich", "click")
 def main() -> None:
     """Run the command line and exit: 0 when all is well, 2 for bad input, 130 when interrupted."""
     try:
+        _run()
+    except KeyboardInterrupt:  # before or after the command itself, which says so in its own way
+        sys.stderr.write("Error: interrupted\n")
+        sys.exit(130)
+
+
+def _run() -> None:
+    try:
         from marginbayes.cli.app import app
     except ModuleNotFoundError as error:
         name = (error.name or "").partition(".")[0]

@@ -50,6 +50,14 @@ class OneSentenceGroup(TyperGroup):
             code = INTERRUPTED
         sys.exit(code if isinstance(code, int) else 0)
 
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The words of a command, parsed; typer would pass over an interrupt here in silence."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command; bad input ends it with a sentence, or with a traceback under --debug."""
         try:

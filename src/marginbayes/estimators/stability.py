@@ -9,8 +9,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import column_or_1d
 
 from marginbayes.estimators.bayesnet import BayesNetClassifier
+from marginbayes.estimators.validation import read_training
 from marginbayes.graph import Dag
 
 __all__ = ["EdgeStrength", "edge_strength"]
@@ -118,7 +120,7 @@ def edge_strength(
     random_state : int or None, default=None
         Seed of the resamples; the learner's own is the estimator's affair.
     n_jobs : int or None, default=None
-        Processes, as joblib counts them.
+        Threads, as joblib counts them; ``joblib.parallel_config(backend="loky")`` makes them processes.
     sample_weight : array-like of shape (n_samples,), default=None
         A row that is drawn counts with its weight each time; one of weight zero is never drawn.
 
@@ -137,10 +139,13 @@ def edge_strength(
     if not (isinstance(n_boot, (int, np.integer)) and n_boot >= 1):
         raise ValueError(f"n_boot={n_boot!r} must be a whole number, at least 1")
     learner = _structure_only(estimator)
-    labels = np.unique(np.asarray(y), return_inverse=True)[1]
-    weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    read_training(learner, X, y, sample_weight)  # bad input is refused here, once
+    labels = np.unique(column_or_1d(y), return_inverse=True)[1]
+    weights = np.full(len(labels), 1.0 if sample_weight is None else sample_weight, np.float64)
     seeds = np.random.SeedSequence(random_state).spawn(n_boot)
-    dags = Parallel(n_jobs=n_jobs)(delayed(_learned)(learner, X, y, labels, weights, seed) for seed in seeds)
+    dags = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_learned)(learner, X, y, labels, weights, seed) for seed in seeds
+    )
     return EdgeStrength(dags[0].names, np.mean([_matrix(dag) for dag in dags], axis=0), int(n_boot))
 
 

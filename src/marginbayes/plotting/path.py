@@ -103,25 +103,16 @@ class ScorePathDisplay:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(visible=True, color="#e4e6ea", linewidth=0.7)
         ax.set_axisbelow(True)
-        if len(self.paths) > 1:
-            for text in ax.legend(frameon=False, fontsize="small").get_texts():
-                text.set_parse_math(False)
+        for text in ax.legend(frameon=False, fontsize="small", loc="lower right").get_texts():
+            text.set_parse_math(False)
         return self
 
     def _draw(self, ax: Axes, label: str, colour: str) -> Any:
         at, scores, best = self.places(label), self.scores(label), self.best(label)
         if (scores < best).any():
             ax.plot(at, scores, color=colour, alpha=0.3, linewidth=0.8)
-        (line,) = ax.plot(at, best, color=colour, linewidth=1.8, drawstyle="steps-post", label=label)
+        told = f"{label}: {best[-1]:.5g}"
+        (line,) = ax.plot(at, best, color=colour, linewidth=1.8, drawstyle="steps-post", label=told)
         top = int(scores.argmax())
         ax.plot(at[top], scores[top], "o", color=colour, markersize=5)
-        ax.annotate(
-            f"{scores[top]:.4g}",
-            (at[top], scores[top]),
-            xytext=(0, 5),
-            textcoords="offset points",
-            ha="right",
-            fontsize="x-small",
-            color=colour,
-        )
         return line

@@ -16,7 +16,7 @@ __all__ = ["EdgeStrengthDisplay"]
 
 LONGEST = 24  # letters of a name
 NUMBERED = 16  # with more variables there is no room for numbers in the cells
-INK = "#3a3f4a"
+INK, EMPTY = "#3a3f4a", "#e4e6ea"
 
 
 @dataclass(eq=False)
@@ -115,6 +115,7 @@ class EdgeStrengthDisplay:
         title = f"how often each edge was learned{f' ({hidden} features not shown)' if hidden else ''}"
         ax.set_title(title, fontsize="medium")
         ax.axhline(0.5, color=INK, linewidth=0.9)
+        ax.set_facecolor(EMPTY)
         ax.spines[:].set_visible(False)
 
     def _write_numbers(self, ax: Axes, table: Any, own: Any) -> None:
