@@ -25,7 +25,7 @@ from marginbayes.graph import Dag
 Row = tuple[int | None, ...]
 Parents = tuple[int, ...] | None
 Structure = dict[int, Parents]  # feature: its feature parents; None where it is dropped
-Legal = Callable[[Structure], bool]
+Legal = Callable[[Structure], bool]  # bool itself forbids nothing
 Way = list[tuple[Structure, float]]  # every structure a learner went through, with its score
 
 CLOSE = 1e-9
@@ -95,13 +95,8 @@ def as_rows(codes: NDArray[Any], cards: Sequence[int] | NDArray[Any]) -> tuple[S
 def chances(counts: Sequence[float], kind: str, amount: float) -> list[float]:
     """Smoothed probabilities of the levels of one variable."""
     total = sum(counts)
-    if kind == "floor":
-        shares = [n / total if n > 0 else amount for n in counts]
-    else:
-        shares = [n + amount for n in counts]
-    if sum(shares) == 0:
-        shares = [1.0 for _ in counts]
-    return [s / sum(shares) for s in shares]
+    shares = [n / total if n > 0 else amount for n in counts] if kind == "floor" else [n + amount for n in counts]
+    return [s / sum(shares) for s in shares] if sum(shares) > 0 else [1 / len(counts) for _ in counts]
 
 
 class Oracle:
@@ -153,18 +148,18 @@ class Oracle:
     def predict(self, structure: Structure, row: Row) -> int:
         """The class of greatest probability for a row that may be new, the first of those that are equal."""
         factors = [self._log_chances(self.sample, i, p, row) for i, p in [(0, ()), *structure.items()] if p is not None]
-        return _first_greatest([sum(logs) for logs in zip(*factors, strict=True)])
+        return _first([sum(logs) for logs in zip(*factors, strict=True)])
 
     def _margin(self, joint: list[float], label: int) -> float:
         return min(joint[label] - max(v for c, v in enumerate(joint) if c != label), self.gamma)
 
 
-def _first_greatest(values: list[float]) -> int:
-    return next(c for c, v in enumerate(values) if v >= max(values) - CLOSE)
+def _first(joint: list[float]) -> int:
+    return next(c for c, v in enumerate(joint) if v >= max(joint) - CLOSE)
 
 
 def _right(joint: list[float], label: int) -> float:
-    return float(_first_greatest(joint) == label)
+    return float(_first(joint) == label)
 
 
 def _likelihood(joint: list[float], label: int) -> float:
@@ -188,7 +183,7 @@ def better(new: float, old: float) -> bool:
 
 def naive(oracle: Oracle) -> Structure:
     """No feature has a feature parent."""
-    return {i: () for i in oracle.features}
+    return dict.fromkeys(oracle.features, ())
 
 
 def with_edges(structure: Structure, edges: Iterable[tuple[int, int]]) -> Structure:
@@ -213,21 +208,19 @@ def is_sound(structure: Structure, k: int) -> bool:
     return True
 
 
-def moral_edges(structure: Structure) -> set[frozenset[int]]:
-    """Edges of the moralised graph of the features."""
+def width(structure: Structure) -> int:
+    """Treewidth of the moralised graph of the features."""
     families = [(i, *p) for i, p in structure.items() if p is not None]
-    return {frozenset(pair) for family in families for pair in combinations(family, 2)}
+    return treewidth(frozenset(frozenset(pair) for family in families for pair in combinations(family, 2)))
 
 
-def treewidth(vertices: Sequence[int], edges: Iterable[frozenset[int]]) -> int:
+@cache
+def treewidth(edges: frozenset[frozenset[int]]) -> int:
     """The smallest, over all elimination orders, of the greatest number of neighbours at elimination."""
-    edges = list(edges)
-    if not edges:
-        return 0
-    return min(_width(order, edges) for order in permutations(vertices))
+    return min(_width_along(order, edges) for order in permutations({v for e in edges for v in e}))
 
 
-def _width(order: Sequence[int], edges: Iterable[frozenset[int]]) -> int:
+def _width_along(order: Sequence[int], edges: Iterable[frozenset[int]]) -> int:
     neighbours: dict[int, set[int]] = {v: {u for e in edges if v in e for u in e if u != v} for v in order}
     width = 0
     for v in order:
@@ -246,55 +239,35 @@ def dag_of(names: Sequence[str], structure: Structure) -> Dag:
 # -- learners
 
 
-def anything(_: Structure) -> bool:
-    """No further rule."""
-    return True
-
-
-def greedy(oracle: Oracle, k: int, legal: Legal = anything, start: Structure | None = None) -> Way:
-    """Section 4.4.1: add the edge with the greatest score, while it improves; first child, then first parent in a tie."""
+def greedy(oracle: Oracle, k: int, legal: Legal = bool, start: Structure | None = None) -> Way:
+    """Section 4.4.1: add the best edge while it improves; ties go to the first child, then to the first parent."""
     way = _begin(oracle, start)
     while True:
-        present, score = way[-1]
-        best: tuple[Structure, float] | None = None
-        for child in oracle.features:
-            for parent in oracle.features:
-                for new in _added(present, [(parent, child)], k, legal):
-                    if best is None or better(oracle.score(new), best[1]):
-                        best = new, oracle.score(new)
-        if best is None or not better(best[1], score):
+        edges = [(parent, child) for child in oracle.features for parent in oracle.features]
+        best = _best(oracle, [new for edge in edges for new in _added(way[-1][0], [edge], k, legal)])
+        if best is None or not better(best[1], way[-1][1]):
             return way
         way.append(best)
 
 
-def superparent(oracle: Oracle, k: int, legal: Legal = anything, start: Structure | None = None) -> Way:
+def superparent(oracle: Oracle, k: int, legal: Legal = bool, start: Structure | None = None) -> Way:
     """Section 4.4.2: the best parent of all that may have one more, then its best children, at most k of them."""
     way = _begin(oracle, start)
     while True:
-        present, score = way[-1]
-        chosen: tuple[int, list[int], float] | None = None
+        present, chosen = way[-1][0], None
         for parent in oracle.features:
-            children = [i for i in oracle.features if _added(present, [(parent, i)], k, legal)]
-            if children:
-                value = oracle.score(with_edges(present, [(parent, i) for i in children]))
-                if chosen is None or better(value, chosen[2]):
-                    chosen = parent, children, value
-        if chosen is None:
-            return way
-        best = present, score
-        for size in range(1, k + 1):
-            for some in combinations(chosen[1], size):
-                for new in _added(present, [(chosen[0], i) for i in some], k, legal):
-                    if better(oracle.score(new), best[1]):
-                        best = new, oracle.score(new)
-        if best[0] == present:
+            edges = [(parent, i) for i in oracle.features if _added(present, [(parent, i)], k, legal)]
+            value = oracle.score(with_edges(present, edges))
+            if edges and (chosen is None or better(value, chosen[1])):
+                chosen = edges, value
+        sets = [some for size in range(1, k + 1) for some in combinations(chosen[0] if chosen else [], size)]
+        best = _best(oracle, [new for some in sets for new in _added(present, some, k, legal)])
+        if best is None or not better(best[1], way[-1][1]):
             return way
         way.append(best)
 
 
-def along(
-    oracle: Oracle, order: Sequence[int], k: int, legal: Legal = anything, start: Structure | None = None
-) -> Way:
+def along(oracle: Oracle, order: Sequence[int], k: int, legal: Legal = bool, start: Structure | None = None) -> Way:
     """Section 5.2: the best at most k parents among the earlier features, one feature after the other."""
     way = _begin(oracle, start)
     for place, child in enumerate(order):
@@ -305,7 +278,7 @@ def along(
 
 
 def algorithm_1(
-    oracle: Oracle, rule: Rule, k: int, legal: Legal = anything, start: Structure | None = None, epsilon: float = 0.0
+    oracle: Oracle, rule: Rule, k: int, legal: Legal = bool, start: Structure | None = None, epsilon: float = 0.0
 ) -> Way:
     """Algorithm 1 as printed: the best pair is joined, then CR_old = 0; the rule chooses the features behind it."""
     way = _begin(oracle, start)
@@ -326,18 +299,21 @@ def algorithm_1(
 def _best_parents(
     oracle: Oracle, present: Structure, child: int, earlier: Sequence[int], k: int, legal: Legal
 ) -> tuple[Structure, float] | None:
+    sets = [some for size in range(1, k + 1) for some in combinations(earlier, size)]
+    return _best(oracle, [new for some in sets for new in _added(present, [(p, child) for p in some], k, legal)])
+
+
+def _best(oracle: Oracle, structures: Iterable[Structure]) -> tuple[Structure, float] | None:
+    """The first of those with the greatest score."""
     best: tuple[Structure, float] | None = None
-    for size in range(1, k + 1):
-        for some in combinations(earlier, size):
-            for new in _added(present, [(p, child) for p in some], k, legal):
-                if best is None or better(oracle.score(new), best[1]):
-                    best = new, oracle.score(new)
+    for structure in structures:
+        if best is None or better(oracle.score(structure), best[1]):
+            best = structure, oracle.score(structure)
     return best
 
 
 def _begin(oracle: Oracle, start: Structure | None) -> Way:
-    start = naive(oracle) if start is None else start
-    return [(start, oracle.score(start))]
+    return [(start or naive(oracle), oracle.score(start or naive(oracle)))]
 
 
 def _added(present: Structure, edges: Sequence[tuple[int, int]], k: int, legal: Legal) -> list[Structure]:
@@ -383,7 +359,7 @@ def rules(oracle: Oracle, epsilon: float = 0.0) -> dict[str, Rule]:
         return information(sample, [i], chosen, epsilon)
 
     def best_single(i: int, chosen: Sequence[int]) -> float:
-        return max((information(sample, [i], [j], epsilon) for j in chosen), default=information(sample, [i], (), epsilon))
+        return max(information(sample, [i], given, epsilon) for given in [[j] for j in chosen] or [[]])
 
     def saturated(i: int, chosen: Sequence[int]) -> float:
         votes = Counter[tuple[object, ...]]()
@@ -394,10 +370,7 @@ def rules(oracle: Oracle, epsilon: float = 0.0) -> dict[str, Rule]:
             best[pattern] = max(weight, best.get(pattern, 0.0))
         return sum(best.values()) / oracle.total
 
-    def least(i: int, chosen: Sequence[int]) -> float:
-        return -all_earlier(i, chosen)
-
-    return {"mi": all_earlier, "mi_sp": best_single, "cr": saturated, "mi_min": least}
+    return {"mi": all_earlier, "mi_sp": best_single, "cr": saturated, "mi_min": lambda *args: -all_earlier(*args)}
 
 
 def order_by(oracle: Oracle, rule: Rule, first: Sequence[int] = ()) -> list[int]:

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from marginbayes.data import Rows, Schema
-from marginbayes.datasets.synthetic import informative_edge
 from marginbayes.scores.rowwise import row_score
 from marginbayes.structure import OrderBased, Step, StructureResult
 from marginbayes.structure.engine import Engine
 from marginbayes.structure.orders import ORDERS, feature_order
 from tests.oracles import structure as slow
-from tests.oracles.structure import Oracle, Structure, as_rows, bundled, dag_of, random_rows
+from tests.oracles.structure import Oracle, Structure, as_rows, bundled, dag_of, random_rows, width
 
 BUNDLED = [
     ("iris", (0, 1, 2, 3)),
@@ -77,20 +76,20 @@ def test_a_row_without_weight_is_no_pattern_that_occurs() -> None:
         assert found == feature_order(engine(schema, rows.take(weights > 0)), "mi", 0.02)
 
 
-def test_with_a_large_correction_features_of_few_levels_come_first() -> None:
+def test_a_large_correction_puts_features_of_few_levels_first() -> None:
     rng = np.random.default_rng(0)
-    cards = (2, 5, 2, 4, 3)
-    schema, rows = as_rows(rng.integers(0, np.array(cards)[:, None], (5, 60)), cards)
+    cards = (2, 20, 5, 15, 10)
+    schema, rows = as_rows(rng.integers(0, np.array(cards)[:, None], (5, 8)), cards)
     assert feature_order(engine(schema, rows), "mi", 0.3) == [2, 4, 3, 1]
 
 
 def test_the_correction_survives_more_patterns_than_a_float_can_hold() -> None:
     rng = np.random.default_rng(0)
-    cards = (2, *([200] * 140), 3)
-    schema, rows = as_rows(rng.integers(0, np.array(cards)[:, None], (142, 6)), cards)
-    order = feature_order(engine(schema, rows), "mi", 1e-5)
-    assert order[0] == 141
-    assert sorted(order) == list(range(1, 142))
+    cards = (2, *([8] * 345), 3)  # 8^345 is more than 1e311
+    schema, rows = as_rows(rng.integers(0, np.array(cards)[:, None], (347, 6)), cards)
+    order = feature_order(engine(schema, rows), "mi", 1e-2)
+    assert order[0] == 346
+    assert sorted(order) == list(range(1, 347))
 
 
 def test_once_all_patterns_are_unique_ties_go_to_omisp_then_to_the_class_then_to_the_column() -> None:
@@ -209,14 +208,22 @@ def test_the_literal_mode_corrects_the_entropies_of_the_first_pair_too() -> None
         assert_same(OrderBased("mi", literal=True, epsilon=0.005).learn(schema, rows), way, schema)
 
 
-def test_the_literal_mode_joins_the_first_pair_and_gives_the_third_feature_a_parent_whatever_it_costs() -> None:
-    # Features without any meaning, of many levels: every edge costs likelihood.
+def test_the_literal_mode_joins_a_pair_and_gives_the_third_feature_a_parent_whatever_it_costs() -> None:
+    # Strong smoothing weakens whatever has a further parent, so every edge costs likelihood.
     rng = np.random.default_rng(0)
-    schema, rows = as_rows(rng.integers(0, [[2], [4], [4], [4], [4]], (5, 60)), (2, 4, 4, 4, 4))
-    assert OrderBased("mi", "cl").learn(schema, rows).path == ()
-    result = OrderBased("mi", "cl", literal=True).learn(schema, rows)
-    assert len(result.path) >= 2
-    assert result.score < OrderBased("mi", "cl").learn(schema, rows).score
+    label = np.arange(60) % 2
+    schema, rows = as_rows(np.array([label, *(label ^ (rng.random((4, 60)) < 0.2))]), (2,) * 5)
+    plain = OrderBased("mi", "cl", smoothing=30.0).learn(schema, rows)
+    literal = OrderBased("mi", "cl", smoothing=30.0, literal=True).learn(schema, rows)
+    assert plain.path == ()
+    assert len(literal.path) == 2
+    assert literal.path[1].score < literal.path[0].score < plain.score
+    assert_same(literal, slow.algorithm_1(*slow_pair(rows)), schema)
+
+
+def slow_pair(rows: Rows) -> tuple[Oracle, slow.Rule, int]:
+    oracle = Oracle(rows, "cl", smoothing=30.0)
+    return oracle, slow.rules(oracle)["mi"], 1
 
 
 # -- what all searches share
@@ -241,21 +248,15 @@ def test_weights_are_repetitions_and_neither_order_nor_threads_matter(literal: b
 @pytest.mark.parametrize("k", [1, 2])
 def test_the_features_stay_a_partial_k_tree_when_asked(k: int) -> None:
     grown = 0
-    for seed in range(12):
+    for seed in (0, 12, 16):
         schema, rows = random_rows(seed, n=60, features=6)
-        oracle = Oracle(rows, "cl", smoothing=1e-3, kind="floor")
+        oracle = Oracle(rows, "cl")
         along = slow.order_by(oracle, slow.rules(oracle)["mi"])
-        wide = OrderBased("mi", "cl", k, smoothing=1e-3, kind="floor").learn(schema, rows)
-        narrow = OrderBased("mi", "cl", k, smoothing=1e-3, kind="floor", treewidth=True).learn(schema, rows)
-        if width(feature_parents(wide)) > k:
-            grown += 1
-            assert_same(narrow, slow.along(oracle, along, k, lambda s, k=k: width(s) <= k), schema)
+        grown += width(feature_parents(OrderBased("mi", "cl", k).learn(schema, rows))) > k
+        narrow = OrderBased("mi", "cl", k, treewidth=True).learn(schema, rows)
         assert width(feature_parents(narrow)) <= k
-    assert grown == 0 if k == 1 else grown
-
-
-def width(structure: Structure) -> int:
-    return slow.treewidth(list(structure), slow.moral_edges(structure))
+        assert_same(narrow, slow.along(oracle, along, k, lambda s, k=k: width(s) <= k), schema)
+    assert (grown > 0) == (k > 1)
 
 
 def test_only_the_strongest_candidates_become_parents() -> None:
@@ -275,7 +276,7 @@ def test_only_the_strongest_candidates_become_parents() -> None:
 
 def test_an_interrupted_search_keeps_the_best_structure_so_far() -> None:
     def stop(step: Step) -> None:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(step.change)
 
     for literal in (False, True):
         schema, rows = random_rows(1, n=60)
@@ -291,8 +292,8 @@ def test_an_interrupted_search_keeps_the_best_structure_so_far() -> None:
 def test_a_step_names_every_parent_it_adds() -> None:
     for seed in range(5):
         result = OrderBased("mi", "cl", 3, smoothing=0.1).learn(*random_rows(seed, n=60))
-        named = {(parent, step.child) for step in result.path for parent in str(step.parent).split(", ")}
-        assert named == {edge for edge in result.dag.edges if edge[0] != "v0"}
+        text = {step.child: str(step) for step in result.path}
+        assert all(parent in text[child] for parent, child in result.dag.edges if parent != "v0")
 
 
 @pytest.mark.parametrize(
@@ -313,13 +314,7 @@ def test_a_wrong_setting_is_refused_with_its_value(settings: dict[str, object], 
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_informative_edge_is_found_in_95_of_100_samples(order: str, k: int, literal: bool) -> None:
-    # Section 3: X1 - X3 is the only dependence that tells the classes apart.
-    found = {"cr": 0, "cl": 0}
-    for seed in range(100):
-        data = informative_edge(1000, 1, random_state=seed)
-        codes = np.array([np.asarray(data.y) == np.unique(data.y)[1], *(data.X[c] for c in ("X1", "X2", "X3"))])
-        schema, rows = as_rows(codes.astype(int)[:, :1000], (2, 2, 2, 2))
-        for score in found:
-            result = OrderBased(order, score, k, literal=literal, random_state=seed).learn(schema, rows)
-            found[score] += bool({("v1", "v3"), ("v3", "v1")} & set(result.dag.edges))
-    assert min(found.values()) >= 95, found
+    for score in ("cr", "cl"):
+        learner = OrderBased(order, score, k, literal=literal, random_state=0)
+        results = [learner.learn(*slow.informative(seed)) for seed in range(100)]
+        assert sum(bool({("v1", "v3"), ("v3", "v1")} & set(result.dag.edges)) for result in results) >= 95

@@ -109,14 +109,7 @@ def evaluate(
 
     if json is not None:
         check_writable(json, [".json"])
-    choices = Choices(
-        smoothing,
-        missing.value,
-        discretizer.value,
-        tuple(categorical or ()),
-        class_weight.value if class_weight else None,
-        jobs,
-    )
+    choices = Choices.of(smoothing, missing, discretizer, categorical, class_weight, jobs)
     estimators = {s.value: build(s.value, choices) for s in dict.fromkeys(structures or [options.Structure.tan])}
     testing = Testing(folds, repeats, seed, test, split)
     plan = make_plan(data, Reading(separator, encoding), target, tuple(drop or ()), choices.categorical, testing)

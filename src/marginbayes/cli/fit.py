@@ -80,14 +80,7 @@ def fit(
 
     if model is not None:
         check_writable(model, [".json"])
-    choices = Choices(
-        smoothing,
-        missing.value,
-        discretizer.value,
-        tuple(categorical or ()),
-        class_weight.value if class_weight else None,
-        jobs,
-    )
+    choices = Choices.of(smoothing, missing, discretizer, categorical, class_weight, jobs)
     classifier = build(structure.value, choices)
     table = read_data(data, Reading(separator, encoding))
     for name in choices.categorical:

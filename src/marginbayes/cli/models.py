@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from marginbayes.cli.options import ClassWeight, Discretizer, Missing
     from marginbayes.estimators.base import BaseClassifier
     from marginbayes.network import Network
 
@@ -26,6 +27,20 @@ class Choices:
     categorical: tuple[str, ...] = ()
     class_weight: str | None = None
     n_jobs: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        smoothing: float,
+        missing: Missing,
+        discretizer: Discretizer,
+        categorical: list[str] | None,
+        class_weight: ClassWeight | None,
+        n_jobs: int | None,
+    ) -> Choices:
+        """The choices as the command line gives them."""
+        weight = class_weight.value if class_weight else None
+        return cls(smoothing, missing.value, discretizer.value, tuple(categorical or ()), weight, n_jobs)
 
 
 def build(structure: str, choices: Choices) -> BaseClassifier:

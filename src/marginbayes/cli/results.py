@@ -94,7 +94,7 @@ def reliability(outcomes: Sequence[Outcome], result: Evaluation) -> ReliabilityD
             truth == side, np.exp(log_proba[:, side]), pos_label=True, name=result.name, event=event
         )
     right = log_proba.argmax(axis=1) == truth
-    event = "the most probable class, which is right or not"
+    event = "the predicted class"
     return ReliabilityDisplay.compute(
         right, np.exp(log_proba.max(axis=1)), pos_label=True, name=result.name, event=event
     )

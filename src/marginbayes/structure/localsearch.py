@@ -56,9 +56,9 @@ class LocalSearch(SearchLearner):
         default), proposals of simulated annealing (20 for each pair of features by default, at least 2000).
     n_perturb : int, default=3
         Random changes at the start of each round of iterated local search.
-    temperature : float, default=0.3
+    temperature : float, default=0.1
         At the start of simulated annealing, as a multiple of the mean loss that a random change causes there.
-    cooling : float, default=1e-3
+    cooling : float, default=0.01
         How much of the temperature is left at the end; it falls geometrically.
     time_limit : float or None, default=None
         Seconds after which the search ends with what it has. The result then depends on the machine.
@@ -76,8 +76,8 @@ class LocalSearch(SearchLearner):
         moves: Sequence[str] = MOVES,
         max_iter: int | None = None,
         n_perturb: int = 3,
-        temperature: float = 0.3,
-        cooling: float = 1e-3,
+        temperature: float = 0.1,
+        cooling: float = 0.01,
         time_limit: float | None = None,
         gamma: float | None = None,
         smoothing: float = 1.0,
@@ -195,8 +195,9 @@ class LocalSearch(SearchLearner):
                 best.restore(search)
 
     def _anneal(self, around: Neighbourhood, rng: np.random.Generator) -> None:
-        """Random changes at a falling temperature, then a climb from the best structure met."""
+        """Climb, then random changes at a falling temperature, then a climb from the best structure met."""
         search, engine = around.search, around.search.engine
+        self._climb(around)
         d = len(around.features)
         rounds = max(2000, 20 * d * (d - 1)) if self.max_iter is None else self.max_iter
         heat = self.temperature * _mean_rise(around, rng)

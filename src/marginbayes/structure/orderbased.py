@@ -13,7 +13,7 @@ from marginbayes.scores.rowwise import row_score
 from marginbayes.structure.base import Step
 from marginbayes.structure.constraints import Constraints
 from marginbayes.structure.engine import Engine
-from marginbayes.structure.orders import ORDERS, feature_order, pair_information
+from marginbayes.structure.orders import ORDERS, best_pair, feature_order
 from marginbayes.structure.search import Search, SearchLearner, Trial
 from marginbayes.structure.trained import TrainedEngine
 
@@ -103,14 +103,16 @@ class OrderBased(SearchLearner):
 
     def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002
         """Walk along the order and settle the parents of one feature after the other."""
-        order = feature_order(search.engine, self.order, self.epsilon, self.random_state)
+        pair = best_pair(search.engine, self.epsilon, search.may_add) if self.literal else None
+        order = feature_order(search.engine, self.order, self.epsilon, self.random_state, pair or ())
         order = _with_required_first(order, search)
-        to_beat: float | None = None
-        if self.literal and len(order) > 1 and self.k:
-            order = _best_pair_first(order, search)
-            search.accept(order[1], (order[0],), "add", order[0])
-            to_beat = np.inf
-        for place in range(2 if to_beat is not None else 1, len(order)):
+        to_beat = None
+        if pair is not None:
+            search.accept(pair[1], (*(search.engine.parents[pair[1]] or ()), pair[0]), "add", pair[0])
+            to_beat = np.inf  # Algorithm 1: nothing has to be beaten until one more feature has its parents
+        for place in range(1, len(order)):
+            if pair is not None and order[place] in pair:
+                continue
             if self._settle(search, order[place], order[:place], to_beat):
                 to_beat = None
 
@@ -130,7 +132,8 @@ class OrderBased(SearchLearner):
         if best is None:
             return False
         _, trial, parent = best
-        search.accept(child, (*trial.kept, parent), "add", parent)
+        parents = (*trial.kept, parent)
+        search.accept(child, parents, "add", parents[len(own) :])
         return True
 
 
@@ -153,23 +156,3 @@ def _with_required_first(order: list[int], search: Search) -> list[int]:
     for i in order:
         place(i)
     return placed
-
-
-def _best_pair_first(order: list[int], search: Search) -> list[int]:
-    """The order with the pair of greatest I(class; both) in front, its more informative member first."""
-    engine = search.engine
-    alone = pair_information(engine)
-    pairs = [(a, b) for a in engine.features for b in engine.features if a < b and search.may_add(a, b)]
-    if not pairs:
-        return order
-    single = _information_alone(search)
-    first = max(pairs, key=lambda p: (single[p[0]] + alone[p[1], p[0]], -p[0], -p[1]))
-    a, b = sorted(first, key=lambda i: (-single[i], i))
-    return [a, b, *(i for i in order if i not in (a, b))]
-
-
-def _information_alone(search: Search) -> dict[int, float]:
-    from marginbayes.structure.orders import _Walk
-
-    walk = _Walk(search.engine, 0.0)
-    return {i: float(walk.alone[i]) for i in search.engine.features}

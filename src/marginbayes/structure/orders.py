@@ -9,7 +9,10 @@ here.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +20,7 @@ from scipy.special import xlogy
 
 from marginbayes.structure.engine import Engine
 
-__all__ = ["ORDERS", "feature_order", "pair_information"]
+__all__ = ["ORDERS", "best_pair", "feature_order", "pair_information"]
 
 Floats = NDArray[np.float64]
 Key = tuple[float, ...]
@@ -27,8 +30,10 @@ ORDERS = ("mi", "mi_sp", "cr", "random", "mi_min")
 RESOLUTION = 1e-9
 
 
-def feature_order(engine: Engine, order: str, epsilon: float = 0.0, seed: int | None = None) -> list[int]:
-    """Indices of the features, first to last.
+def feature_order(
+    engine: Engine, order: str, epsilon: float = 0.0, seed: int | None = None, first: Sequence[int] = ()
+) -> list[int]:
+    """Indices of the features, first to last; those in `first` are in front.
 
     Parameters
     ----------
@@ -41,18 +46,36 @@ def feature_order(engine: Engine, order: str, epsilon: float = 0.0, seed: int | 
         number soon exceeds all else, and the order becomes "fewest levels first".
     """
     if order == "random":
-        return [int(i) + 1 for i in np.random.default_rng(seed).permutation(len(engine.cards) - 1)]
+        drawn = [int(i) + 1 for i in np.random.default_rng(seed).permutation(len(engine.cards) - 1)]
+        return [*first, *(i for i in drawn if i not in first)]
     walk = _Walk(engine, epsilon)
     rule = {"mi": walk.conditional, "mi_min": walk.conditional, "mi_sp": walk.single, "cr": walk.rate}[order]
     sign = -1.0 if order == "mi_min" else 1.0
-    chosen: list[int] = []
-    while len(chosen) < len(engine.cards) - 1:
-        rest = [i for i in engine.features if i not in chosen]
+    for i in first:
+        walk.append(i)
+    while len(walk.chosen) < len(engine.cards) - 1:
+        rest = [i for i in engine.features if i not in walk.chosen]
         ties = [round(sign * rule(i) / RESOLUTION) for i in rest]
         best = max(range(len(rest)), key=lambda t: (ties[t], *walk.tie_break(rest[t]), -rest[t]))
-        chosen.append(rest[best])
         walk.append(rest[best])
-    return chosen
+    return walk.chosen
+
+
+def best_pair(engine: Engine, epsilon: float, may_join: Callable[[int, int], bool]) -> tuple[int, int] | None:
+    """(parent, child): the two features that tell most about the class together, of those that may be joined.
+
+    The one that tells more alone is the parent, if it may be; ties go to the smaller index.
+    """
+    walk = _Walk(engine, epsilon)
+    alone, together = walk.alone_corrected, walk.pairs
+    found, highest = None, -np.inf
+    for a, b in combinations(engine.features, 2):
+        ways = [(a, b), (b, a)] if alone[b] <= alone[a] + RESOLUTION else [(b, a), (a, b)]
+        allowed = [way for way in ways if may_join(*way)]
+        value = alone[a] + together[b, a]
+        if allowed and value > highest + RESOLUTION:
+            found, highest = allowed[0], value
+    return found
 
 
 class _Walk:
@@ -62,37 +85,29 @@ class _Walk:
         from marginbayes.kernels import patterns
 
         self._kernels, self.engine, self.epsilon = patterns, engine, epsilon
-        self.runs = _Runs.of(engine, np.zeros(len(engine.labels), np.int64))
-        self.cells = 1.0  # how many patterns there could be
-        self.alone = np.array([0.0, *(self.conditional(i) for i in engine.features)])
-        self.best_single = self.alone.copy()
-        self._pairs: Floats | None = None
+        self.runs = _Runs.of(engine, np.zeros(len(engine.labels), np.int64), 1.0)
         self.chosen: list[int] = []
+        self.alone = np.array([0.0, *(self.runs.information(engine, i) for i in engine.features)])
+        self.alone_corrected = np.array([0.0, *(self.conditional(i) for i in engine.features)])
+        # The greatest information given one chosen feature, as it is (for ties) and corrected.
+        self.best_single, self.best_corrected = self.alone, self.alone_corrected
 
     def append(self, i: int) -> None:
         """Take one more feature into the patterns."""
-        e = self.engine
-        self.runs = _Runs.of(e, self.runs.group * (int(e.cards[i]) + 1) + e.codes[i])
-        self.cells *= int(e.cards[i])
-        pairs = self._pair_matrix()
-        self.best_single = pairs[:, i] if not self.chosen else np.maximum(self.best_single, pairs[:, i])
+        e, levels = self.engine, int(self.engine.cards[i])
+        self.runs = _Runs.of(e, self.runs.group * (levels + 1) + e.codes[i], self.runs.cells * levels)
+        plain, corrected = self._plain_pairs[:, i], self.pairs[:, i]
+        self.best_single = np.maximum(self.best_single, plain) if self.chosen else plain
+        self.best_corrected = np.maximum(self.best_corrected, corrected) if self.chosen else corrected
         self.chosen.append(i)
 
     def conditional(self, i: int) -> float:
         """I(class; feature | all chosen ones), in nats."""
-        value, seen, seen_full = self.runs.information(self.engine, i)
-        if self.epsilon:
-            cells = self.cells * int(self.engine.cards[i])
-            value += self._unseen(seen, cells) - self._unseen(seen_full, cells * int(self.engine.cards[0]))
-        return value
-
-    def _unseen(self, seen: int, possible: float) -> float:
-        """The paper's correction of an entropy: (possible - seen) patterns of probability epsilon."""
-        return -(possible - seen) * self.epsilon * math.log(self.epsilon)
+        return self.runs.information(self.engine, i, self.epsilon)
 
     def single(self, i: int) -> float:
         """Greatest I(class; feature | one chosen feature)."""
-        return float(self.best_single[i])
+        return float(self.best_corrected[i])
 
     def rate(self, i: int) -> float:
         """Classification rate on the rows of the saturated model of the chosen features and this one."""
@@ -107,50 +122,79 @@ class _Walk:
         """OMISP's measure, then the information about the class alone."""
         return round(self.best_single[i] / RESOLUTION), round(self.alone[i] / RESOLUTION)
 
-    def _pair_matrix(self) -> Floats:
-        if self._pairs is None:
-            self._pairs = pair_information(self.engine)
-        return self._pairs
+    @cached_property
+    def _plain_pairs(self) -> Floats:
+        return pair_information(self.engine)
+
+    @cached_property
+    def pairs(self) -> Floats:
+        """[i, j]: I(class; i | j), with the paper's correction."""
+        e = self.engine
+        if not self.epsilon:
+            return self._plain_pairs
+        found = np.zeros_like(self._plain_pairs)
+        for j in e.features:
+            runs = _Runs.of(e, e.codes[j].astype(np.int64), float(e.cards[j]))
+            found[1:, j] = [runs.information(e, i, self.epsilon) if i != j else 0.0 for i in e.features]
+        return found
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """Rows sorted by their pattern."""
+    """Rows sorted by their pattern over some features."""
 
     group: NDArray[np.int64]  # number of the pattern of each row
     order: NDArray[np.int64]  # rows, those with equal patterns behind each other
     starts: NDArray[np.int64]  # where each run begins, and the end
     base: float  # sum of n log n over the patterns less the same with the class
+    cells: float  # how many patterns there could be
 
     @classmethod
-    def of(cls, engine: Engine, pattern: NDArray[np.int64]) -> _Runs:
-        _, group = np.unique(pattern, return_inverse=True)
-        order = np.argsort(group, kind="stable")
-        sizes = np.bincount(group)
-        alone = np.bincount(group, engine.weights)
-        both = np.bincount(group * int(engine.cards[0]) + engine.labels, engine.weights)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        return cls(group, order, starts, float(xlogy(alone, alone).sum() - xlogy(both, both).sum()))
+    def of(cls, engine: Engine, pattern: NDArray[np.int64], cells: float) -> _Runs:
+        order = np.argsort(pattern, kind="stable")
+        new = np.concatenate([[True], np.diff(pattern[order]) > 0])
+        starts = np.append(np.flatnonzero(new), len(order))
+        group = np.empty(len(order), np.int64)
+        group[order] = np.cumsum(new) - 1
+        return cls(group, order, starts, _base(engine, group), cells)
 
-    def information(self, engine: Engine, i: int) -> tuple[float, int, int]:
-        """I(class; feature | pattern) in nats, and how many extended patterns occur without and with the class."""
+    def information(self, engine: Engine, i: int, epsilon: float = 0.0) -> float:
+        """I(class; feature | pattern) in nats; with an epsilon, corrected for patterns that do not occur."""
         from marginbayes.kernels import patterns
 
-        if len(self.starts) == len(self.order) + 1:  # every row has a pattern of its own: nothing is left to know
-            return 0.0, len(self.order), len(self.order)
+        if not epsilon and len(self.starts) == len(self.order) + 1:
+            return 0.0  # every row has a pattern of its own: nothing is left to know
         size, classes = int(engine.cards[i]) + 1, int(engine.cards[0])
-        difference, seen, seen_full = patterns.entropy_sums(
+        difference, seen, seen_with_class = patterns.entropy_sums(
             self.order, self.starts, engine.codes[i], size, engine.labels, classes, engine.weights
         )
-        return (difference + self.base) / engine.total, seen, seen_full
+        value = float(difference + self.base) / engine.total
+        return value if not epsilon else value + self._correction(engine, i, epsilon, seen, seen_with_class)
+
+    def _correction(self, engine: Engine, i: int, epsilon: float, seen: int, seen_with_class: int) -> float:
+        """What patterns of probability epsilon that do not occur add to the four entropies."""
+        levels, classes = int(engine.cards[i]), int(engine.cards[0])
+        runs = len(self.starts) - 1
+        runs_with_class = len(np.unique(self.group * classes + engine.labels))
+        missing = (self.cells * levels - seen) - (self.cells * levels * classes - seen_with_class)
+        missing += (self.cells * classes - runs_with_class) - (self.cells - runs)
+        return -missing * epsilon * math.log(epsilon)
+
+
+def _base(engine: Engine, group: NDArray[np.int64]) -> float:
+    """Sum of n log n over the groups less the same over groups and classes."""
+    alone = np.bincount(group, engine.weights)
+    both = np.bincount(group * int(engine.cards[0]) + engine.labels, engine.weights)
+    return float(xlogy(alone, alone).sum() - xlogy(both, both).sum())
 
 
 def pair_information(engine: Engine) -> Floats:
     """[i, j]: I(class; i | j) for all pairs of features, in nats; a missing cell is a value of its own."""
-    found = np.zeros((len(engine.cards), len(engine.cards)))
-    for j in engine.features:
-        runs = _Runs.of(engine, engine.codes[j].astype(np.int64))
-        for i in engine.features:
-            if i != j:
-                found[i, j] = runs.information(engine, i)[0]
-    return found
+    from marginbayes.kernels import patterns
+
+    sums = patterns.pair_sums(engine.codes, engine.cards, engine.labels, engine.weights)
+    bases = [0.0, *(_base(engine, engine.codes[j].astype(np.int64)) for j in engine.features)]
+    found = (sums + np.array(bases)) / engine.total
+    found[0] = found[:, 0] = 0.0
+    np.fill_diagonal(found, 0.0)
+    return np.asarray(found)

@@ -120,17 +120,18 @@ class Search:
         with ThreadPoolExecutor(self.workers) as pool:
             yield from pool.map(function, trials)
 
-    def accept(self, child: int, parents: Parents, change: str, parent: int | None) -> None:
-        """Make a change and put it on record."""
+    def accept(self, child: int, parents: Parents, change: str, parent: int | Sequence[int] | None) -> None:
+        """Make a change and put it on record; `parent` names the parent, or the parents, that it is about."""
         self.engine.set_parents(child, parents)
         self.record(change, parent, child)
 
-    def record(self, change: str, parent: int | None, child: int | None) -> None:
+    def record(self, change: str, parent: int | Sequence[int] | None, child: int | None) -> None:
         """Put the present structure on record."""
         names = self.engine.schema.names
+        about = () if parent is None else (parent,) if isinstance(parent, int) else parent
         step = Step(
             change,
-            None if parent is None else names[parent],
+            ", ".join(names[p] for p in about) or None,
             None if child is None else names[child],
             self.engine.value,
             time.perf_counter() - self.started,
@@ -247,7 +248,7 @@ class SearchLearner(StructureLearner):
     def _result(self, search: Search, status: str, most: int | None) -> StructureResult:
         """The structure after `most` changes, else the last one, or the best where the search also goes down."""
         scores = [search.start_score, *(step.score for step in search.path)]
-        last = int(np.argmax(scores)) if self.wanders else len(search.path)
+        last = int(np.argmax(scores)) if self.wanders or status == "interrupted" else len(search.path)
         chosen = last if most is None else min(most, len(search.path))
         return StructureResult(
             structure_dag(search.engine.schema.names, search.structures[chosen]),
