@@ -36,6 +36,7 @@ PARTS = ("fit", "frame", "predict", "missing")
 QUICK = ("letter", "digits")
 # Encoding weighs where there are many rows and few features; the wide sets would only repeat their fits.
 FRAMES = ("letter", "digits", "satimage")
+WIDE = 100  # features
 # Exact inference of the peers goes row by row.
 SLOW_ROWS = 300
 
@@ -84,17 +85,20 @@ def fit_encoded(field: Field, data: Table) -> list[Result]:
 
 
 def _pyagrum_fits(peer: Pyagrum, data: Table, wanted: float | None) -> Iterator[Contestant]:
-    """The rule of its classifier as it comes and with one thread, which can be faster; and a TAN of our own making."""
+    """The rule of its classifier, as it comes and with one thread, and a TAN written by hand over its counts.
+
+    Several threads wait for each other at every single count, on a busy machine for minutes: wide sets get one thread.
+    """
     ready: list[Any] = []
 
     def load(threads: int) -> None:
         ready[:] = [peer.loaded(data, threads)]
 
-    n, many = len(data.rows), peer.threads
+    n, many = len(data.rows), peer.threads if data.features.shape[1] < WIDE else 1
     for threads in sorted({many, 1}, reverse=True):
-        name = f"pyAgrum, rule of its TAN classifier, {threads} threads"
+        name = f"pyAgrum, rule of its TAN classifier, threads: {threads}"
         yield Contestant(name, lambda: peer.learn_tan(data, ready[0]), n, partial(load, threads), wanted)
-    name = "pyAgrum, TAN by hand over its counts, 1 thread"
+    name = "pyAgrum, TAN by hand over its counts, threads: 1"
     yield Contestant(name, lambda: peer.learn_tan_by_hand(data, ready[0]), n, lambda: load(1))
 
 
@@ -116,7 +120,7 @@ def fit_frames(field: Field, data: Table) -> list[Result]:
         numbers = data.frame[data.names[1:]]
         contestants += [
             Contestant(
-                f"pyAgrum TAN, frame of whole numbers, {threads} threads",
+                f"pyAgrum TAN, frame of whole numbers, threads: {threads}",
                 lambda: agrum.classifier("TAN").fit(numbers, labels),
                 n,
                 partial(agrum.use_threads, threads),

@@ -15,9 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-DATA = (
-    "import numpy as np; r = np.random.default_rng(0); X, y = r.integers(0, 4, (150, 4)) * 1.0, r.integers(0, 3, 150)"
-)
+DATA = "import numpy as np; r = np.random.default_rng(0); X = r.integers(0, 4, (99, 4)) * 1.0; y = r.integers(0, 3, 99)"
 MAKE = f"from marginbayes import BayesNetClassifier; {DATA}; clf = BayesNetClassifier('tan', discretizer=None)"
 MISSING = "X[::3, 0] = np.nan"  # the root of the tree, which others depend on
 # What is done before the clock starts, what is timed, and how long it may take (None: no limit has been set).

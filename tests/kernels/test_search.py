@@ -109,16 +109,16 @@ def test_candidates_have_the_loss_after_adding_them_unless_it_is_above_the_limit
     codes, labels, weights = sample(2)
     rng = np.random.default_rng(5)
     state = rng.normal(size=(30, 1 if kind == BINARY else 3))
-    candidates, amounts = np.array([2, 3]), np.array([1.0, 0.5])
+    candidates, amount = np.array([2, 3]), 0.5
     expected = []
-    for j, amount in zip(candidates, amounts, strict=True):
+    for j in candidates:
         after, index = state.copy(), codes[1].astype(np.int64) * (CARDS[j] + 1) + codes[j]
         sizes = np.array([CARDS[1] + 1, CARDS[j] + 1])
         add_family(after, index, sizes, labels, weights, 3, kind == BINARY, 0, amount, 1.0)
         expected.append(float(weights @ losses(kind, after, labels, 1.0)))
 
     def found(limit: float, order: np.ndarray) -> np.ndarray:
-        given = codes[1].astype(np.int64), SIZES[:1], candidates, 0, amounts, limit
+        given = codes[1].astype(np.int64), SIZES[:1], candidates, 0, amount, limit, 1e-12
         return score_candidates(kind, 1.0, state, labels, weights, order, codes, CARDS, *given)
 
     best = int(np.argmin(expected))

@@ -16,9 +16,7 @@ DIGITS = 40
 EQUAL = Decimal("1e-25")
 
 
-def naive_cuts(
-    values: Sequence[float], y: Sequence[int], weights: Sequence[float] | None = None
-) -> list[float]:
+def naive_cuts(values: Sequence[float], y: Sequence[int], weights: Sequence[float] | None = None) -> list[float]:
     """Ascending cut points of one column."""
     weights = [1.0] * len(values) if weights is None else weights
     rows = [

@@ -370,13 +370,25 @@ def rules(oracle: Oracle, epsilon: float = 0.0) -> dict[str, Rule]:
             best[pattern] = max(weight, best.get(pattern, 0.0))
         return sum(best.values()) / oracle.total
 
-    return {"mi": all_earlier, "mi_sp": best_single, "cr": saturated, "mi_min": lambda *args: -all_earlier(*args)}
+    def least(i: int, chosen: Sequence[int]) -> float:
+        return -all_earlier(i, chosen)
+
+    return {"mi": all_earlier, "mi_sp": best_single, "cr": saturated, "mi_min": least}
 
 
 def order_by(oracle: Oracle, rule: Rule, first: Sequence[int] = ()) -> list[int]:
-    """All features, the given ones in front; ties by OMISP, by information about the class alone, by index."""
+    """All features, the given ones in front; ties by OMISP, by information about the class alone, by index.
+
+    Where the least informative feature comes first, it does so in ties too.
+    """
     chosen = list(first)
-    measures = [rule, rules(oracle)["mi_sp"], lambda i, _: information(oracle.sample, [i])]
+    sign = -1 if rule.__name__ == "least" else 1
+    single = rules(oracle)["mi_sp"]
+    measures = [
+        rule,
+        lambda i, chosen: sign * single(i, chosen),
+        lambda i, _: sign * information(oracle.sample, [i]),
+    ]
     while len(chosen) < len(oracle.features):
         rest = [i for i in oracle.features if i not in chosen]
         for measure in measures:

@@ -65,9 +65,9 @@ def pair_sums(codes: Codes, cards: Ints, labels: Ints, weights: Floats) -> Float
     A missing cell is a value of its own. The first row and column, those of the class, stay zero.
     """
     d, n_classes = len(cards), cards[0]
-    largest = np.max(cards) + 1
+    widest = np.sort(cards[1:] + 1)[-2:]  # no pair has more cells than the two features of most levels
     found = np.zeros((d, d))
-    full = np.zeros(largest * largest * n_classes)
+    full = np.zeros(np.prod(widest) * n_classes)
     for i in range(1, d):
         for j in range(i + 1, d):
             cells = (cards[i] + 1) * (cards[j] + 1)

@@ -25,14 +25,18 @@ Floats = NDArray[np.float64]
 
 # Scores, each as a loss: an error, minus the log posterior, how much the margin lacks; the last for the binary margin.
 RATE, LIKELIHOOD, MARGIN, BINARY = 0, 1, 2, 3
-# Smoothing: an amount for every cell, or a floor under zero probabilities.
-ADD, FLOOR = 0, 1
+# Smoothing: an amount for every cell, a floor under zero probabilities, or an amount that all cells share.
+ADD, FLOOR, SPREAD = 0, 1, 2
+# The log of an impossible event: finite, so that it can be taken away again, and beyond any sum of possible ones.
+LOG_ZERO = -1e5
+# Log joints that differ by less are equal but for rounding.
+TIE = 1e-9
 
 
 @njit(inline="always")
 def _rate_loss(row: Floats, label: int) -> float:
     for c in range(len(row)):
-        if row[c] > row[label] or (row[c] == row[label] and c < label):
+        if row[c] > row[label] + TIE or (c < label and row[c] > row[label] - TIE):
             return 1.0
     return 0.0
 
@@ -101,10 +105,24 @@ def _smoothed(part: float, total: float, levels: int, smoothing: int, amount: fl
     """Log of a smoothed share; `zeros` is how many of the levels have none, for the floor."""
     if total + amount <= 0.0 or (smoothing == FLOOR and total <= 0.0):
         return -math.log(levels)
-    if smoothing == ADD:
-        return math.log((part + amount) / (total + amount * levels)) if part + amount > 0.0 else -np.inf
+    if smoothing != FLOOR:
+        return math.log((part + amount) / (total + amount * levels)) if part + amount > 0.0 else LOG_ZERO
     share = part / total if part > 0.0 else amount
-    return math.log(share / (1.0 + zeros * amount)) if share > 0.0 else -np.inf
+    return math.log(share / (1.0 + zeros * amount)) if share > 0.0 else LOG_ZERO
+
+
+@njit(inline="always")
+def _amount(at: int, sizes: Ints, n_classes: int, binary: bool, smoothing: int, amount: float) -> float:
+    """The smoothing of one cell at this place of parents and class; a missing parent is none of the table."""
+    if smoothing != SPREAD:
+        return amount
+    cells = (sizes[0] - 1) * (2 if binary else n_classes)
+    rest = at // n_classes
+    for k in range(len(sizes) - 1, 0, -1):
+        if rest % sizes[k] < sizes[k] - 1:
+            cells *= sizes[k] - 1
+        rest //= sizes[k]
+    return float(amount / cells)
 
 
 @njit(inline="always")
@@ -139,7 +157,8 @@ def table_of(
         outer *= sizes[k]
     out[: sizes[0] * step] = 0.0
     for at in range(step):
-        _fill(counts, at, step, levels, smoothing, amount, out, 1.0)
+        own = _amount(at, sizes, n_classes, binary, smoothing, amount)
+        _fill(counts, at, step, levels, smoothing, own, out, 1.0)
     if binary:
         for start in range(0, sizes[0] * step, n_classes):
             total = 0.0
@@ -148,7 +167,8 @@ def table_of(
             for c in range(n_classes):
                 counts[start + c] = max(0.0, total - counts[start + c])
         for at in range(step):
-            _fill(counts, at, step, levels, smoothing, amount, out, -1.0)
+            own = _amount(at, sizes, n_classes, binary, smoothing, amount)
+            _fill(counts, at, step, levels, smoothing, own, out, -1.0)
 
 
 @njit(cache=True, nogil=True)
@@ -195,14 +215,15 @@ def score_candidates(
     sizes: Ints,
     candidates: Ints,
     smoothing: int,
-    amounts: Floats,
+    amount: float,
     limit: float,
+    slack: float,
 ) -> Floats:
     """Loss of the whole data for each candidate as one more parent; infinite where it certainly exceeds the limit.
 
-    `state` is that of all other families; `index` and `sizes` lay out the child with the parents it keeps; `amounts`
-    is the smoothing for each candidate's table. The limit falls to the best loss found on the way, so only candidates
-    that are strictly worse than another one are given up.
+    `state` is that of all other families; `index` and `sizes` lay out the child with the parents it keeps. The limit
+    falls to the best loss found on the way plus the slack, so only candidates that are strictly worse than another one,
+    and not just by rounding, are given up.
     """
     n_classes = cards[0]
     found = np.full(len(candidates), np.inf)
@@ -222,7 +243,7 @@ def score_candidates(
         new_sizes[len(sizes)] = radix
         size = cells * radix
         _count(index, codes[j], radix, labels, weights, n_classes, counts[:size])
-        table_of(counts[:size], new_sizes, n_classes, kind == BINARY, smoothing, amounts[k], table[:size])
+        table_of(counts[:size], new_sizes, n_classes, kind == BINARY, smoothing, amount, table[:size])
         total = 0.0
         for t in range(len(order)):
             n = order[t]
@@ -237,5 +258,5 @@ def score_candidates(
                 break
         else:
             found[k] = total
-            limit = min(limit, total)
+            limit = min(limit, total + slack)
     return found

@@ -45,10 +45,10 @@ class Constraints:
 
     def __post_init__(self) -> None:
         for name in ("required", "forbidden"):
-            edges = tuple((str(a), str(b)) for a, b in getattr(self, name))
-            object.__setattr__(self, name, edges)
-        object.__setattr__(self, "tiers", tuple(tuple(map(str, tier)) for tier in self.tiers))
-        object.__setattr__(self, "keep", tuple(map(str, self.keep)))
+            edges = [_names(edge, name) for edge in getattr(self, name)]
+            object.__setattr__(self, name, tuple((a, b) for a, b in edges))
+        object.__setattr__(self, "tiers", tuple(_names(tier, "tiers") for tier in self.tiers))
+        object.__setattr__(self, "keep", _names(self.keep, "keep"))
 
     def compile(self, names: Sequence[str], k: int) -> Rules:
         """The rules for a graph over these names, the class first, with at most k feature parents.
@@ -106,6 +106,12 @@ class Constraints:
                 raise ValueError(f"the edge {a!r} -> {b!r} is both required and forbidden")
             if not allowed[index[a], index[b]]:
                 raise ValueError(f"the edge {a!r} -> {b!r} is required, but the tiers forbid it")
+
+
+def _names(names: Iterable[str], what: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(f"{what} holds the text {names!r} where a list of names is due")
+    return tuple(map(str, names))
 
 
 @dataclass(frozen=True)

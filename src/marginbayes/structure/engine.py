@@ -35,12 +35,15 @@ class Engine:
 
         if kind not in SMOOTHINGS:
             raise ValueError(f"kind={kind!r} is no smoothing for a search; choose one of {', '.join(SMOOTHINGS)}")
-        if not smoothing >= 0:
+        if not 0 <= smoothing < math.inf:
             raise ValueError(f"smoothing={smoothing!r} must be a number that is not negative")
         self._kernels = search
         self.schema, self.score = schema, score
         self.smoothing, self.kind, self.max_table = smoothing, kind, max_table
-        self.rows = merged = rows.take(rows.codes[0] < rows.cardinalities[0]).merged()[0]
+        counts = rows.codes[0] < rows.cardinalities[0]
+        if rows.weights is not None:
+            counts &= rows.weights > 0
+        self.rows = merged = rows.take(counts).merged()[0]
         self.codes = merged.codes.astype(np.int32)
         self.labels = merged.codes[0].astype(np.int64)
         self.weights = np.ones(len(merged)) if merged.weights is None else merged.weights
@@ -56,6 +59,16 @@ class Engine:
     def features(self) -> range:
         """Indices of the features."""
         return range(1, len(self.cards))
+
+    @property
+    def tolerance(self) -> float:
+        """Differences between losses below this are rounding."""
+        return 1e-10 * max(1.0, self.total)
+
+    @property
+    def active(self) -> list[int]:
+        """Features that take part: all that are not dropped."""
+        return [i for i in self.features if self.parents[i] is not None]
 
     @property
     def value(self) -> float:
@@ -93,7 +106,7 @@ class Engine:
                 self._classes,
                 self._binary,
                 self._smoothing,
-                self._amount(child, parents),
+                self.smoothing,
                 sign,
             )
         return state
@@ -131,9 +144,9 @@ class Engine:
                 sizes,
                 np.array(candidates, np.int64),
                 self._smoothing,
-                self._amount(child, kept)
-                / (self.cards[list(candidates)] if self.kind == "ess" else np.ones(len(candidates))),
+                self.smoothing,
                 limit,
+                self.tolerance,
             )
         )
 
@@ -161,16 +174,11 @@ class Engine:
 
     @property
     def _smoothing(self) -> int:
-        return int(self.kind == "floor")
+        return {"laplace": self._kernels.ADD, "floor": self._kernels.FLOOR, "ess": self._kernels.SPREAD}[self.kind]
 
     @property
     def _shape(self) -> tuple[int, int]:
         return len(self.labels), 1 if self._binary else self._classes
-
-    def _amount(self, child: int, parents: Sequence[int]) -> float:
-        if self.kind != "ess":
-            return self.smoothing
-        return self.smoothing / float(np.prod(self.cards[[0, child, *parents]], dtype=float))
 
     def _layout(self, child: int, parents: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each row its cell in the table of child and parents, and the sizes of that table."""
@@ -183,7 +191,7 @@ class Engine:
         return index, sizes
 
     def _check_table(self, child: int, parents: Sequence[int]) -> None:
-        cells = math.prod(int(self.cards[v]) + 1 for v in (0, child, *parents))
+        cells = math.prod(int(self.cards[v]) for v in (0, child, *parents))
         if cells > self.max_table:
             names = self.schema.names
             raise ValueError(

@@ -70,7 +70,7 @@ class SuperParent(SearchLearner):
                 _join(search, state, parent, child)
             loss = float(engine.losses_of(state).sum())
             if loss < best:
-                best, chosen, its_children = loss, parent, children
+                best, chosen, its_children = loss - search.tolerance, parent, children
         return chosen, its_children
 
     def _favourites(self, search: Search, parent: int, children: list[int]) -> tuple[int, ...]:
@@ -83,9 +83,13 @@ class SuperParent(SearchLearner):
                 for child in others:
                     _join(search, state, parent, child)
                 for last in children[children.index(others[-1]) + 1 if others else 0 :]:
+                    if not search.stays_narrow(
+                        {c: (*(search.engine.parents[c] or ()), parent) for c in (*others, last)}
+                    ):
+                        continue
                     loss = _loss_with(search, state, parent, last, best)
-                    if loss < best - search.tolerance * bool(chosen):
-                        best, chosen = loss, (*others, last)
+                    if loss < best:
+                        best, chosen = loss - search.tolerance, (*others, last)
         return chosen
 
 

@@ -126,7 +126,7 @@ class OrderBased(SearchLearner):
         allowed = [j for j in earlier if search.may_add(j, child)]
         for kept in _prefixes(own, allowed, self.k):
             behind = allowed[allowed.index(kept[-1]) + 1 :] if len(kept) > len(own) else allowed
-            candidates = [j for j in behind if not search.treewidth or search.stays_narrow(child, (*kept, j))]
+            candidates = [j for j in behind if search.stays_narrow({child: (*kept, j)})]
             trials.append(Trial(child, kept, candidates, rest))
         best = search.best_of(trials, engine.loss - search.tolerance if to_beat is None else to_beat)
         if best is None:

@@ -2,8 +2,8 @@
 
 Mutual informations over many features come from the patterns of values that occur in the rows. Once every row has a
 pattern of its own they are all zero, so ties matter: they go to the information given the best single earlier feature
-(OMISP), then to the information about the class alone, then to the smaller index. A missing cell is a value of its own
-here.
+(OMISP), then to the information about the class alone (the least of both for "mi_min"), then to the smaller index. A
+missing cell is a value of its own here.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ Key = tuple[float, ...]
 ORDERS = ("mi", "mi_sp", "cr", "random", "mi_min")
 # Differences of entropies below this are rounding.
 RESOLUTION = 1e-9
+# Patterns that could occur are counted up to here, so that their number stays finite.
+MOST_CELLS = 1e250
 
 
 def feature_order(
@@ -46,18 +48,17 @@ def feature_order(
         number soon exceeds all else, and the order becomes "fewest levels first".
     """
     if order == "random":
-        drawn = [int(i) + 1 for i in np.random.default_rng(seed).permutation(len(engine.cards) - 1)]
+        drawn = [engine.active[int(i)] for i in np.random.default_rng(seed).permutation(len(engine.active))]
         return [*first, *(i for i in drawn if i not in first)]
     walk = _Walk(engine, epsilon)
     rule = {"mi": walk.conditional, "mi_min": walk.conditional, "mi_sp": walk.single, "cr": walk.rate}[order]
     sign = -1.0 if order == "mi_min" else 1.0
     for i in first:
         walk.append(i)
-    while len(walk.chosen) < len(engine.cards) - 1:
-        rest = [i for i in engine.features if i not in walk.chosen]
-        ties = [round(sign * rule(i) / RESOLUTION) for i in rest]
-        best = max(range(len(rest)), key=lambda t: (ties[t], *walk.tie_break(rest[t]), -rest[t]))
-        walk.append(rest[best])
+    while len(walk.chosen) < len(engine.active):
+        rest = [i for i in engine.active if i not in walk.chosen]
+        keys = [(round(sign * rule(i) / RESOLUTION), *(sign * key for key in walk.tie_break(i)), -i) for i in rest]
+        walk.append(rest[keys.index(max(keys))])
     return walk.chosen
 
 
@@ -69,7 +70,7 @@ def best_pair(engine: Engine, epsilon: float, may_join: Callable[[int, int], boo
     walk = _Walk(engine, epsilon)
     alone, together = walk.alone_corrected, walk.pairs
     found, highest = None, -np.inf
-    for a, b in combinations(engine.features, 2):
+    for a, b in combinations(engine.active, 2):
         ways = [(a, b), (b, a)] if alone[b] <= alone[a] + RESOLUTION else [(b, a), (a, b)]
         allowed = [way for way in ways if may_join(*way)]
         value = alone[a] + together[b, a]
@@ -95,7 +96,8 @@ class _Walk:
     def append(self, i: int) -> None:
         """Take one more feature into the patterns."""
         e, levels = self.engine, int(self.engine.cards[i])
-        self.runs = _Runs.of(e, self.runs.group * (levels + 1) + e.codes[i], self.runs.cells * levels)
+        cells = min(self.runs.cells * levels, MOST_CELLS)
+        self.runs = _Runs.of(e, self.runs.group * (levels + 1) + e.codes[i], cells)
         plain, corrected = self._plain_pairs[:, i], self.pairs[:, i]
         self.best_single = np.maximum(self.best_single, plain) if self.chosen else plain
         self.best_corrected = np.maximum(self.best_corrected, corrected) if self.chosen else corrected

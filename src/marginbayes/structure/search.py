@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -60,17 +60,18 @@ class Search:
                 engine.set_parents(child, start)
         self.structures.append(list(engine.parents))
         self.start_score = engine.value
+        if not self.stays_narrow({}):
+            raise ValueError(f"the required edges alone have a treewidth above k={rules.k}; leave out treewidth=True")
 
-    # Improvements below this are rounding.
     @property
     def tolerance(self) -> float:
         """How much a loss must fall to count as better."""
-        return 1e-10 * max(1.0, self.engine.total)
+        return self.engine.tolerance
 
     @property
     def open_features(self) -> list[int]:
         """Features that take part: all that are not dropped."""
-        return [i for i in self.engine.features if self.engine.parents[i] is not None]
+        return self.engine.active
 
     def may_add(self, parent: int, child: int) -> bool:
         """Whether the rules allow one more edge."""
@@ -79,14 +80,16 @@ class Search:
             return False
         if not self.rules.allowed[parent, child] or child in self.engine.ancestors(parent):
             return False
-        return not self.treewidth or self.stays_narrow(child, (*own, parent))
+        return self.stays_narrow({child: (*own, parent)})
 
-    def stays_narrow(self, child: int, parents: Sequence[int]) -> bool:
-        """Whether the moralised graph of the features keeps treewidth k with these parents of the child."""
-        if self.rules.k < 2:
+    def stays_narrow(self, changes: Mapping[int, Sequence[int]]) -> bool:
+        """Whether the moralised graph of the features keeps treewidth k with these parents of some children.
+
+        True wherever nobody asked for it.
+        """
+        if not self.treewidth or self.rules.k < 2:
             return True
-        families = [[*(p or ()), i] for i, p in enumerate(self.engine.parents)]
-        families[child] = [*parents, child]
+        families = [[*(changes.get(i, p) or ()), i] for i, p in enumerate(self.engine.parents)]
         return has_treewidth_at_most(families, self.rules.k)
 
     def parents_for(self, child: int) -> list[int]:
@@ -102,15 +105,17 @@ class Search:
         lowest = [limit]
 
         def losses(trial: Trial) -> Floats:
-            found = self.engine.try_parents(trial.child, trial.kept, trial.candidates, lowest[0], trial.rest)
+            allowed = lowest[0] + self.tolerance
+            found = self.engine.try_parents(trial.child, trial.kept, trial.candidates, allowed, trial.rest)
             lowest[0] = min(lowest[0], float(found.min(initial=np.inf)))
             return found
 
         best = None
         for trial, found in zip(trials, self._each(losses, trials), strict=True):
-            if len(found) and found.min() < limit:
-                limit = float(found.min())
-                best = limit, trial, trial.candidates[int(found.argmin())]
+            if found.min(initial=np.inf) < limit:
+                first = int(np.argmax(found < found.min() + self.tolerance))
+                best = float(found[first]), trial, trial.candidates[first]
+                limit = best[0] - self.tolerance
         return best
 
     def _each(self, function: Callable[[Trial], Floats], trials: Sequence[Trial]) -> Iterator[Floats]:
@@ -136,8 +141,8 @@ class Search:
             self.engine.value,
             time.perf_counter() - self.started,
         )
+        self.structures.append(list(self.engine.parents))  # first: an interruption between the two does no harm
         self.path.append(step)
-        self.structures.append(list(self.engine.parents))
         if self.callback is not None:
             self.callback(step)
 
@@ -215,12 +220,18 @@ class SearchLearner(StructureLearner):
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure for these rows; Ctrl-C ends the search and keeps the best so far."""
         self._check()
-        most = None if self.selection is None else self._select(schema, rows)
+        try:
+            most = None if self.selection is None or len(rows) < 2 else self._select(schema, rows)
+        except KeyboardInterrupt:
+            return self._result(self._started(schema, rows, None), "interrupted", 0)
         search, status = self._searched(schema, rows, self.callback)
         return self._result(search, status, most)
 
+    def _started(self, schema: Schema, rows: Rows, callback: Callable[[Step], None] | None) -> Search:
+        return Search(self._engine(schema, rows), self._rules(schema, rows), self.treewidth, callback, self.n_jobs)
+
     def _searched(self, schema: Schema, rows: Rows, callback: Callable[[Step], None] | None) -> tuple[Search, str]:
-        search = Search(self._engine(schema, rows), self._rules(schema, rows), self.treewidth, callback, self.n_jobs)
+        search = self._started(schema, rows, callback)
         try:
             if schema.cardinalities[0] > 1:
                 self.run(search, rows)
@@ -235,7 +246,7 @@ class SearchLearner(StructureLearner):
         rules = (self.constraints or Constraints()).compile(schema.names, self.k)
         if self.candidates is None:
             return rules
-        return rules.restricted(_strongest(conditional_mutual_information(rows), self.candidates))
+        return rules.restricted(_strongest(conditional_mutual_information(rows), self.candidates, rules))
 
     def _check(self) -> None:
         if not (isinstance(self.k, (int, np.integer)) and self.k >= 0):
@@ -275,7 +286,7 @@ class SearchLearner(StructureLearner):
             rates.append(held_out_rates(schema, dags, train, test, self.smoothing, self.kind))
         longest = max(map(len, rates))
         padded = [np.concatenate([r, np.full(longest - len(r), r[-1])]) for r in rates]
-        return int(np.argmax(np.mean(padded, axis=0)))
+        return int(np.argmax(np.round(np.mean(padded, axis=0), 12)))  # equal means tie, whatever their rounding
 
 
 def structure_dag(names: Sequence[str], parents: Sequence[Parents]) -> Dag:
@@ -283,11 +294,12 @@ def structure_dag(names: Sequence[str], parents: Sequence[Parents]) -> Dag:
     return Dag(tuple(names), ((), *(() if p is None else (0, *p) for p in parents[1:])))
 
 
-def _strongest(information: NDArray[np.float64], most: int) -> NDArray[np.bool_]:
-    """[parent, child]: whether the parent is among the `most` features of greatest information for the child."""
+def _strongest(information: NDArray[np.float64], most: int, rules: Rules) -> NDArray[np.bool_]:
+    """[parent, child]: whether the parent is among the `most` allowed ones of greatest information for the child."""
     d = len(information)
     allowed = np.zeros((d + 1, d + 1), bool)
     for child in range(d):
-        others = [int(j) for j in np.argsort(-information[child], kind="stable") if j != child]
-        allowed[[j + 1 for j in others[:most]], child + 1] = True
+        others = [int(j) + 1 for j in np.argsort(-information[child], kind="stable") if j != child]
+        free = [j for j in others if j not in rules.dropped and rules.allowed[j, child + 1]]
+        allowed[free[:most], child + 1] = True
     return allowed
