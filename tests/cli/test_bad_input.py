@@ -67,7 +67,7 @@ def test_a_truncated_model_is_named(
         (["fit", "TABLE", "-t", "outcome", "-m", "no/m.json"], "there is no folder"),
         (["fit", "TABLE", "-t", "outcome", "--smoothing", "-1"], "--smoothing"),
         (["fit", "TABLE", "-t", "outcome", "--smoothing", "much"], "--smoothing"),
-        (["fit", "TABLE", "-t", "outcome", "-s", "forest"], "'forest' is not one of 'nb', 'tan', 'aode'"),
+        (["fit", "TABLE", "-t", "outcome", "-s", "forest"], "--structure 'forest' is not known; say nb, tan, aode"),
         (["fit", "TABLE", "-t"], "requires an argument"),
         (["fit"], "missing argument 'DATA'"),
         (["fit", "TABLE", "--frobnicate"], "no such option: --frobnicate"),

@@ -179,3 +179,15 @@ def test_escape_sequences_in_a_name_do_not_reach_the_terminal(run: Run, tmp_path
     path = tmp_path / "t.csv"
     path.write_text("\x1b[31mx,y\n" + "1,0\n0,1\n" * 6)
     assert "\x1b" not in run("fit", path, "-t", "y").stdout
+
+
+def test_a_search_and_discriminative_tables_are_options_of_fit_and_evaluate(
+    run: Run, fails: Run, tmp_path: Path
+) -> None:
+    run("fit", "iris", "-s", "tan-omi-cr", "-p", "cl", "-m", tmp_path / "m.json")
+    data = datasets.load("iris")
+    expected = BayesNetClassifier("tan-omi-cr", "cl").fit(data.X, data.y)
+    assert Network.from_json(tmp_path / "m.json").dag == expected.dag_
+    assert "2tree-cr against nb" in run("evaluate", "iris", "-s", "nb", "-s", "2tree-cr", "--folds", 2).stdout
+    fails("fit", "iris", "-s", "aode", "-p", "cl")
+    fails("fit", "iris", "-p", "cl", "--missing", "em")

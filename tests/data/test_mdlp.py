@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_classification
-from tests.oracles.mdlp import naive_cuts
 
 from marginbayes.data import mdlp
 from marginbayes.data.mdlp import interval_labels, mdlp_all, mdlp_cuts
+from tests.oracles.mdlp import naive_cuts
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -88,14 +89,14 @@ def grid(*columns: str, right: tuple[str, ...] = (), title: str | None = None) -
 
 
 @contextmanager
-def working(text: str) -> Iterator[None]:
-    """A spinner on stderr while something runs, if that is a terminal."""
+def working(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on stderr while something runs, if that is a terminal; call it with what to say beside the text."""
     console = errors()
     if not console.is_terminal:
-        yield
+        yield lambda _: None
         return
-    with console.status(text):
-        yield
+    with console.status(text) as status:
+        yield lambda detail: status.update(f"{text}, {escape(detail)}")
 
 
 @contextmanager

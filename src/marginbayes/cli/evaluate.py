@@ -25,9 +25,13 @@ Target = Annotated[
     ),
 ]
 Structures = Annotated[
-    list[options.Structure] | None,
+    list[str] | None,
     typer.Option(
-        "--structure", "-s", help="What to learn; several times to compare. [default: tan]", show_default=False
+        "--structure",
+        "-s",
+        metavar="NAME",
+        help=f"What to learn; several times to compare: {options.STRUCTURES}. [default: tan]",
+        show_default=False,
     ),
 ]
 Folds = Annotated[
@@ -84,6 +88,7 @@ def evaluate(
     seed: Seed = 0,
     test: Test = None,
     split: Split = False,
+    parameters: options.ParametersOption = options.Parameters.ml,
     smoothing: options.Smoothing = 1.0,
     missing: options.MissingOption = options.Missing.available,
     discretizer: options.DiscretizerOption = options.Discretizer.mdlp,
@@ -109,8 +114,8 @@ def evaluate(
 
     if json is not None:
         check_writable(json, [".json"])
-    choices = Choices.of(smoothing, missing, discretizer, categorical, class_weight, jobs)
-    estimators = {s.value: build(s.value, choices) for s in dict.fromkeys(structures or [options.Structure.tan])}
+    choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs)
+    estimators = {name: build(name, choices) for name in dict.fromkeys(structures or ["tan"])}
     testing = Testing(folds, repeats, seed, test, split)
     plan = make_plan(data, Reading(separator, encoding), target, tuple(drop or ()), choices.categorical, testing)
     side = None if positive is None else find_label(positive, plan.classes.tolist(), "--positive")

@@ -34,8 +34,7 @@ Target = Annotated[
     ),
 ]
 StructureOption = Annotated[
-    options.Structure,
-    typer.Option("--structure", "-s", help="Naive Bayes, tree-augmented, or averaged one-dependence."),
+    str, typer.Option("--structure", "-s", metavar="NAME", help=f"What to learn: {options.STRUCTURES}.")
 ]
 ModelFile = Annotated[
     Path | None,
@@ -57,9 +56,10 @@ AllColumns = Annotated[bool, typer.Option("--all-columns", help=f"List all colum
 def fit(
     data: options.Data,
     target: Target = None,
-    structure: StructureOption = options.Structure.tan,
+    structure: StructureOption = "tan",
     model: ModelFile = None,
     all_columns: AllColumns = False,
+    parameters: options.ParametersOption = options.Parameters.ml,
     smoothing: options.Smoothing = 1.0,
     missing: options.MissingOption = options.Missing.available,
     discretizer: options.DiscretizerOption = options.Discretizer.mdlp,
@@ -75,18 +75,19 @@ def fit(
 
     Example: `marginbayes fit patients.csv --target outcome --model model.json`
     """
-    from marginbayes.cli.models import Choices, build, check_writable, save_model
+    from marginbayes.cli.models import Choices, build, check_writable, save_model, watch
     from marginbayes.cli.tables import Reading, check_column, read_data, training
 
     if model is not None:
         check_writable(model, [".json"])
-    choices = Choices.of(smoothing, missing, discretizer, categorical, class_weight, jobs)
-    classifier = build(structure.value, choices)
+    choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs)
+    classifier = build(structure, choices)
     table = read_data(data, Reading(separator, encoding))
     for name in choices.categorical:
         check_column(name, table)
     rows = training(table, target, drop or (), weight)
-    with working(f"learning {structure.value} from {len(rows.y)} rows"):
+    with working(f"learning {structure} from {len(rows.y)} rows") as tell:
+        watch(classifier, tell)
         seconds, accuracy = _learn(classifier, rows)
     if model is not None:
         save_model(classifier, model)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from marginbayes.cli.options import ClassWeight, Discretizer, Missing
+    from marginbayes.cli.options import ClassWeight, Discretizer, Missing, Parameters
     from marginbayes.estimators.base import BaseClassifier
     from marginbayes.network import Network
+    from marginbayes.structure import StructureLearner
 
-__all__ = ["Choices", "build", "check_writable", "load_model", "read_network", "save_model", "write_network"]
+__all__ = ["Choices", "build", "check_writable", "load_model", "read_network", "save_model", "watch", "write_network"]
 
 FORMATS = ".json, .bif, .xmlbif or .xml"
 
@@ -21,6 +22,7 @@ FORMATS = ".json, .bif, .xmlbif or .xml"
 class Choices:
     """How to learn: the options of `fit` and `evaluate`."""
 
+    parameters: str = "ml"
     smoothing: float = 1.0
     missing: str = "available"
     discretizer: str = "mdlp"
@@ -31,6 +33,7 @@ class Choices:
     @classmethod
     def of(
         cls,
+        parameters: Parameters,
         smoothing: float,
         missing: Missing,
         discretizer: Discretizer,
@@ -40,7 +43,8 @@ class Choices:
     ) -> Choices:
         """The choices as the command line gives them."""
         weight = class_weight.value if class_weight else None
-        return cls(smoothing, missing.value, discretizer.value, tuple(categorical or ()), weight, n_jobs)
+        columns = tuple(categorical or ())
+        return cls(parameters.value, smoothing, missing.value, discretizer.value, columns, weight, n_jobs)
 
 
 def build(structure: str, choices: Choices) -> BaseClassifier:
@@ -54,11 +58,33 @@ def build(structure: str, choices: Choices) -> BaseClassifier:
         "class_weight": choices.class_weight,
         "n_jobs": choices.n_jobs,
     }
-    if structure != "aode":
-        return BayesNetClassifier(structure, missing=choices.missing, **shared)
-    if choices.missing != "available":
-        raise ValueError(f"--missing {choices.missing} is not for aode, which knows 'available' only")
-    return AODEClassifier(**shared)
+    if structure == "aode":
+        if choices.missing != "available":
+            raise ValueError(f"--missing {choices.missing} is not for aode, which knows 'available' only")
+        if choices.parameters != "ml":
+            raise ValueError(f"--parameters {choices.parameters} is not for aode, which knows 'ml' only")
+        return AODEClassifier(**shared)
+    if choices.parameters == "cl" and choices.missing == "em":
+        raise ValueError("--missing em is not for --parameters cl; choose 'available' or 'level'")
+    learner = _structure(structure, choices.n_jobs)
+    return BayesNetClassifier(learner, choices.parameters, missing=choices.missing, **shared)
+
+
+def _structure(name: str, n_jobs: int | None) -> StructureLearner:
+    from marginbayes.structure import named_structure
+
+    try:
+        learner = named_structure(name, random_state=0)
+    except ValueError:
+        raise ValueError(f"--structure {name!r} is not known; say nb, tan, aode, tan-cr, 2tree-omi-cr ...") from None
+    return learner.set_params(n_jobs=n_jobs) if "n_jobs" in learner.get_params() else learner
+
+
+def watch(classifier: Any, tell: Callable[[str], None]) -> None:
+    """Have a search tell its steps while it runs."""
+    learner = getattr(classifier, "structure", None)
+    if learner is not None and "callback" in learner.get_params():
+        learner.set_params(callback=lambda step: tell(f"{step.seconds:.0f} s: {step}"))
 
 
 def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:

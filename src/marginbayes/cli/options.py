@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "STRUCTURES",
     "Categorical",
     "ClassWeight",
     "ClassWeightOption",
@@ -21,18 +22,18 @@ __all__ = [
     "Missing",
     "MissingOption",
     "Model",
+    "Parameters",
+    "ParametersOption",
     "Separator",
     "Smoothing",
-    "Structure",
 ]
 
 
-class Structure(StrEnum):
-    """Structures that can be learned."""
+class Parameters(StrEnum):
+    """What the tables are learned for."""
 
-    nb = "nb"
-    tan = "tan"
-    aode = "aode"
+    ml = "ml"
+    cl = "cl"
 
 
 class Missing(StrEnum):
@@ -57,6 +58,10 @@ class ClassWeight(StrEnum):
 
 
 LEARNING, READING = "Learning", "Reading the data"
+STRUCTURES = (
+    "nb, tan, aode; or a search such as tan-cr (greedy by classification rate), tan-superparent, "
+    "tan-omi-cr, 2tree-omi-cr (ordered first)"
+)
 
 Data = Annotated[
     str,
@@ -76,6 +81,15 @@ Model = Annotated[
     ),
 ]
 Smoothing = Annotated[float, typer.Option(min=0.0, help="Added to every count (Laplace).", rich_help_panel=LEARNING)]
+ParametersOption = Annotated[
+    Parameters,
+    typer.Option(
+        "--parameters",
+        "-p",
+        help="Tables of maximum likelihood, or of greatest conditional likelihood.",
+        rich_help_panel=LEARNING,
+    ),
+]
 MissingOption = Annotated[
     Missing,
     typer.Option(
