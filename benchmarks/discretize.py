@@ -68,18 +68,12 @@ def compare(name: str, X: Any, y: Any, with_orange: bool, repeats: int) -> None:
     for label, (seconds, cuts) in best.items():
         agreement = "same" if cuts == reference else "DIFFERENT"
         ratio = f"{slowest / seconds:6.1f}x"
-        print(
-            f"{name:22} {label:24} {seconds:9.4f} s {ratio} {sum(map(len, cuts)):5} cut points, {agreement}"
-        )
+        print(f"{name:22} {label:24} {seconds:9.4f} s {ratio} {sum(map(len, cuts)):5} cut points, {agreement}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--repeats", type=int, default=15, help="repeats of each run, the best counts (default 15)"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=15, help="repeats of each run, the best counts (default 15)")
     repeats = parser.parse_args().repeats
     with_orange = importlib.util.find_spec("Orange") is not None
     if not with_orange:

@@ -51,7 +51,7 @@ def timed(learner: Any, table: Table, repeats: int = 3) -> tuple[float, Structur
 
 
 def plain_round(table: Table) -> float:
-    """Processor seconds of one round of a plain wrapper: every edge that could be added to naive Bayes, fitted and scored."""
+    """Processor seconds of one round of a plain wrapper: every edge that naive Bayes lacks, fitted and scored."""
     names, d = table.schema.names, len(table.schema.names) - 1
     pairs = [(a, b) for a in range(1, d + 1) for b in range(1, d + 1) if a != b]
     some = pairs[:: max(1, len(pairs) // 60)]
@@ -117,7 +117,8 @@ def order_against_greedy(names: list[str]) -> None:
         greedy, a = timed(Greedy("cr"), table, 2)
         order, b = timed(OrderBased(), table, 2)
         print(
-            f"  {name:15} greedy {greedy:8.3f} s ({a.score:.4f})  OMI-CR {order:7.3f} s ({b.score:.4f}) = {order / greedy:5.1%}"
+            f"  {name:15} greedy {greedy:8.3f} s ({a.score:.4f})  "
+            f"OMI-CR {order:7.3f} s ({b.score:.4f}) = {order / greedy:5.1%}"
         )
 
 
@@ -131,7 +132,8 @@ def mnist() -> None:
         rate = 100 * clf.score(X_test, y_test)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(
-            f"  {learner}: {seconds:.0f} s, test {rate:.2f} % (paper {published}), {len(clf.structure_result_.path)} changes"
+            f"  {learner}: {seconds:.0f} s, test {rate:.2f} % (paper {published}), "
+            f"{len(clf.structure_result_.path)} changes"
         )
         print(f"  peak memory of the process so far {peak:.2f} GB", flush=True)
 

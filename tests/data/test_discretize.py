@@ -53,9 +53,7 @@ def test_the_cut_points_are_those_of_the_algorithm() -> None:
 
 
 def test_intervals_are_closed_on_the_right(fitted: MDLPDiscretizer) -> None:
-    values = np.array(
-        [[2.45, 0.8], [np.nextafter(2.45, 3), np.nextafter(0.8, 1)], [4.75, 99.0], [-99.0, 1.75]]
-    )
+    values = np.array([[2.45, 0.8], [np.nextafter(2.45, 3), np.nextafter(0.8, 1)], [4.75, 99.0], [-99.0, 1.75]])
     assert fitted.transform(values).tolist() == [[0, 0], [1, 1], [1, 2], [0, 1]]
 
 
@@ -83,9 +81,7 @@ def test_a_type_too_narrow_for_the_intervals_is_refused_by_column() -> None:
     y = np.repeat(np.arange(200), 4)
     X = pd.DataFrame({"constant": np.zeros(800), "identity": y})
     discretizer = MDLPDiscretizer(dtype="int8").fit(X, y)
-    with pytest.raises(
-        ValueError, match="column 'identity' has 200 intervals, more than the type int8 can number"
-    ):
+    with pytest.raises(ValueError, match="column 'identity' has 200 intervals, more than the type int8 can number"):
         discretizer.transform(X)
     assert discretizer.set_params(dtype="int16").transform(X)[:, 1].max() == 199
 
@@ -159,9 +155,7 @@ def test_set_output_gives_pandas_and_polars(petals: tuple[pd.DataFrame, pd.Serie
     assert isinstance(as_polars, pl.DataFrame)
     assert as_polars.columns == list(X.columns)
     np.testing.assert_array_equal(as_polars.to_numpy(), codes)
-    np.testing.assert_array_equal(
-        discretizer.inverse_transform(as_polars), discretizer.inverse_transform(codes)
-    )
+    np.testing.assert_array_equal(discretizer.inverse_transform(as_polars), discretizer.inverse_transform(codes))
 
 
 @pytest.mark.parametrize(

@@ -198,9 +198,7 @@ def test_a_strictly_increasing_transformation_leaves_the_bins(
     x, y = column
     known = np.unique(x[~np.isnan(x)])
     finite = st.floats(allow_nan=False, allow_infinity=False)
-    images = data.draw(
-        st.lists(finite, min_size=len(known), max_size=len(known), unique_by=lambda v: v + 0.0)
-    )
+    images = data.draw(st.lists(finite, min_size=len(known), max_size=len(known), unique_by=lambda v: v + 0.0))
     image = dict(zip(known.tolist(), sorted(images), strict=True))
     transformed = np.array([image.get(v, math.nan) for v in x.tolist()])
     cuts = mdlp_cuts(transformed, y, 4)

@@ -36,9 +36,7 @@ def arff(text: str) -> Any:
 # -- delimited text
 
 
-@pytest.mark.parametrize(
-    ("name", "separator"), [("t.csv", ","), ("t.csv.gz", ","), ("t.tsv", "\t"), ("T.CSV", ",")]
-)
+@pytest.mark.parametrize(("name", "separator"), [("t.csv", ","), ("t.csv.gz", ","), ("t.tsv", "\t"), ("T.CSV", ",")])
 def test_delimited_text_round_trips(tmp_path: Path, name: str, separator: str) -> None:
     FRAME.to_csv(tmp_path / name, sep=separator, index=False)
     pd.testing.assert_frame_equal(read_table(tmp_path / name), FRAME)
@@ -111,9 +109,7 @@ def test_an_absent_file_and_an_unknown_ending_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no file .*absent\.csv"):
         read_table(tmp_path / "absent.csv")
     (tmp_path / "t.xlsx").write_bytes(b"")
-    with pytest.raises(
-        ValueError, match=r"cannot tell the format of .*t\.xlsx: its name should end in \.csv"
-    ):
+    with pytest.raises(ValueError, match=r"cannot tell the format of .*t\.xlsx: its name should end in \.csv"):
         read_table(tmp_path / "t.xlsx")
 
 
@@ -229,9 +225,7 @@ def test_arff_agrees_with_scipy_where_scipy_can_read() -> None:
     rng = np.random.default_rng(0)
     lines = [f"{rng.normal():.6g},{rng.integers(9)},{rng.choice(['u', 'v', 'w'])}" for _ in range(200)]
     lines[7] = "?,3,u"
-    text = "@relation t\n@attribute a real\n@attribute b integer\n@attribute c {u,v,w}\n@data\n" + "\n".join(
-        lines
-    )
+    text = "@relation t\n@attribute a real\n@attribute b integer\n@attribute c {u,v,w}\n@data\n" + "\n".join(lines)
     theirs, _ = scipy_arff.loadarff(io.StringIO(text))
     ours = arff(text)
     np.testing.assert_array_equal(ours["a"], theirs["a"])
@@ -247,9 +241,7 @@ def quoted(value: str) -> str:
 
 
 # Line ends other than \n and \r would split the row for any reader of lines.
-words = st.text(
-    st.characters(codec="utf-8", exclude_characters="\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), max_size=8
-)
+words = st.text(st.characters(codec="utf-8", exclude_characters="\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), max_size=8)
 
 
 @given(st.lists(st.one_of(st.none(), words.filter(bool)), min_size=1, max_size=6))

@@ -83,9 +83,7 @@ def test_monks_follow_their_rules(problem: int, size: int, positive: int) -> Non
     data = generators.monks(problem)
     rows = rows_of(data)
     table = rows[size:]
-    assert Counter(row[:-1] for row in table) == dict.fromkeys(
-        product("123", "123", "12", "123", "1234", "12"), 1
-    )
+    assert Counter(row[:-1] for row in table) == dict.fromkeys(product("123", "123", "12", "123", "1234", "12"), 1)
     assert all(row[-1] == monks_rule(problem, row[:-1]) for row in table)
     assert sum(row[-1] == "1" for row in table) == positive
     wrong = sum(row[-1] != monks_rule(problem, row[:-1]) for row in rows[:size])

@@ -39,9 +39,7 @@ def npz(**arrays: Any) -> bytes:
     return buffer.getvalue()
 
 
-def load_toy(
-    make_set: MakeSet, rows: str | bytes = ROWS, file: str = "data.csv", **changes: Any
-) -> datasets.Dataset:
+def load_toy(make_set: MakeSet, rows: str | bytes = ROWS, file: str = "data.csv", **changes: Any) -> datasets.Dataset:
     home = make_set("toy", {file: rows}, {**META, "files": {file: 4}, **changes})
     return datasets.load("toy", home=home)
 
@@ -178,9 +176,7 @@ def test_the_question_marks_of_vote_are_a_third_answer_unless_asked_otherwise(ma
 
 def test_numeric_images_become_a_frame_of_pixels_with_their_split(make_set: MakeSet) -> None:
     images = np.arange(6 * 16, dtype=np.uint8).reshape(6, 4, 4)
-    arrays = npz(
-        x_train=images[:4], y_train=np.array([0, 1, 2, 1]), x_test=images[4:], y_test=np.array([2, 0])
-    )
+    arrays = npz(x_train=images[:4], y_train=np.array([0, 1, 2, 1]), x_test=images[4:], y_test=np.array([2, 0]))
     meta = {"feature_kinds": "16 numeric pixels 0..255 (4x4, row-major)", "n_samples": 6, "n_features": 16}
     data = datasets.load("images", home=make_set("images", {"data.npz": arrays}, meta))
     np.testing.assert_array_equal(data.X.to_numpy(), images.reshape(6, 16))
@@ -246,9 +242,7 @@ def test_bad_json_is_one_sentence(make_set: MakeSet) -> None:
         ({"id_columns": ["nr"]}, "lists 'nr' as an id or target column"),
     ],
 )
-def test_what_meta_json_states_wrongly_is_named(
-    make_set: MakeSet, changes: dict[str, Any], match: str
-) -> None:
+def test_what_meta_json_states_wrongly_is_named(make_set: MakeSet, changes: dict[str, Any], match: str) -> None:
     fails(make_set, match, **changes)
 
 

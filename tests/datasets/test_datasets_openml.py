@@ -111,9 +111,7 @@ def test_ignored_columns_and_further_targets_are_kept_apart(server: FakeOpenML) 
 
 
 def test_a_row_id_and_an_ignored_column_may_be_the_same(server: FakeOpenML) -> None:
-    server.add(
-        62, ROWS, ignore_attribute="animal", row_id_attribute="animal", default_target_attribute="tame"
-    )
+    server.add(62, ROWS, ignore_attribute="animal", row_id_attribute="animal", default_target_attribute="tame")
     data = datasets.load("openml:62")
     assert list(data.X) == ["legs", "hair", "type"]
     assert data.y.tolist() == [0, 1, 1]
@@ -222,9 +220,7 @@ def test_an_answer_that_is_no_description_is_one_sentence(server: FakeOpenML, bo
 
 def test_a_failing_server_is_one_sentence_with_a_remedy(server: FakeOpenML) -> None:
     server.answers["/data/62"] = 503, b"busy"
-    with pytest.raises(
-        ConnectionError, match=r"could not be fetched from OpenML .*MARGINBAYES_DATA"
-    ) as caught:
+    with pytest.raises(ConnectionError, match=r"could not be fetched from OpenML .*MARGINBAYES_DATA") as caught:
         datasets.load("openml:62")
     assert "\n" not in str(caught.value)
 
@@ -234,9 +230,7 @@ def test_no_network_is_one_sentence_with_a_remedy(monkeypatch: pytest.MonkeyPatc
         unused.bind(("127.0.0.1", 0))
         # Bound but not listening: connections are refused.
         monkeypatch.setattr(openml, "SERVER", f"http://127.0.0.1:{unused.getsockname()[1]}")
-        with pytest.raises(
-            ConnectionError, match=r"data set 40 could not be fetched from OpenML .*check the network"
-        ):
+        with pytest.raises(ConnectionError, match=r"data set 40 could not be fetched from OpenML .*check the network"):
             datasets.load("sonar")
     assert files_in(tmp_path) == []
 

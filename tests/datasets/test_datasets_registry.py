@@ -49,9 +49,7 @@ def test_iris_has_the_same_columns_and_labels_as_the_uci_file() -> None:
     assert datasets.load("digits").y.dtype == np.int64
 
 
-def test_the_data_home_comes_before_every_other_source(
-    make_set: MakeSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_data_home_comes_before_every_other_source(make_set: MakeSet, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_set("iris", {"data.csv": "a,class\n1,x\n2,y\n"}, {"feature_kinds": {"a": "numeric"}})
     assert len(datasets.load("iris", home=home).X) == 2
     assert len(datasets.load("iris", home=home, source="bundled").X) == 150
@@ -63,9 +61,7 @@ def test_the_data_home_comes_before_every_other_source(
 def test_a_source_that_lacks_the_set_says_so() -> None:
     with pytest.raises(ValueError, match="the source 'home' does not have the data set 'iris'"):
         datasets.load("iris", source="home")
-    with pytest.raises(
-        ValueError, match="source should be one of 'home', 'bundled', 'generated', 'openml', not 'uci'"
-    ):
+    with pytest.raises(ValueError, match="source should be one of 'home', 'bundled', 'generated', 'openml', not 'uci'"):
         datasets.load("iris", source="uci")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="missing should be one of 'meant', 'nan', not 'drop'"):
         datasets.load("iris", missing="drop")  # type: ignore[arg-type]
@@ -80,9 +76,7 @@ def test_an_unknown_name_suggests_the_nearest(name: str, near: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "name", ["", "zzzzzz", "../iris", "openml:", "openml:0", "openml:x", "openml:6/../7"]
-)
+@pytest.mark.parametrize("name", ["", "zzzzzz", "../iris", "openml:", "openml:0", "openml:x", "openml:6/../7"])
 def test_a_name_like_no_other_points_to_the_list(name: str) -> None:
     with pytest.raises(ValueError, match="there is no data set"):
         datasets.load(name)
@@ -171,14 +165,10 @@ def test_without_pandas_the_package_imports_and_lists_and_load_says_what_to_inst
     )
     table = tmp_path / "tiny.csv"
     table.write_text("a\n1\n", encoding="utf-8")
-    result = subprocess.run(
-        [sys.executable, "-c", program, str(table)], capture_output=True, text=True, check=False
-    )
+    result = subprocess.run([sys.executable, "-c", program, str(table)], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
 
 
 def test_importing_the_package_imports_neither_pandas_nor_scikit_learn() -> None:
-    program = (
-        "import sys, marginbayes.datasets; sys.exit(any(m in sys.modules for m in ('pandas', 'sklearn')))"
-    )
+    program = "import sys, marginbayes.datasets; sys.exit(any(m in sys.modules for m in ('pandas', 'sklearn')))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

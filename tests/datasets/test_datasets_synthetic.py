@@ -68,8 +68,7 @@ def conditional_information(law: dict[Cell, Fraction], a: int, b: int) -> float:
         return float(sum(q for c, q in law.items() if all(c[i] == cell[i] for i in kept)))
 
     return sum(
-        float(q) * math.log(p(c, (0, a, b)) * p(c, (0,)) / (p(c, (0, a)) * p(c, (0, b))))
-        for c, q in law.items()
+        float(q) * math.log(p(c, (0, a, b)) * p(c, (0,)) / (p(c, (0, a)) * p(c, (0, b)))) for c, q in law.items()
     )
 
 
