@@ -2,9 +2,9 @@
 
     MARGINBAYES_DATA=/path/to/data python benchmarks/order_based.py
 
-The paper's protocol: rows with unknown cells left out, numbers discretised on the training part, five folds or the given
-split, zero probabilities replaced by 1e-5, maximum-likelihood tables. Folds and (where the original is lost) splits are
-ours, so a result agrees if it lies within two standard deviations of the published mean over random orders, or within
+The paper's protocol: rows with unknown cells left out, numbers discretised on the training part, five folds or the
+given split, zero probabilities replaced by 1e-5, maximum-likelihood tables. Folds and (where the original is lost)
+splits are ours, so a result agrees if it lies within two standard deviations of the published mean over random orders, or within
 the binomial noise (1.96 standard errors for the number of test rows) of the published OMI-CR figure.
 """
 
@@ -91,8 +91,8 @@ def main() -> None:
         ours.append((rate, n))
         theirs.append(omi)
         print(
-            f"{name:15} {rate:7.2f} {omi:7.2f} | {random:10.2f} {mean:7.2f}+-{std:4.2f} | {'yes' if agrees else 'NO ':6} "
-            f"| {seconds:.2f}",
+            f"{name:15} {rate:7.2f} {omi:7.2f} | {random:10.2f} {mean:7.2f}+-{std:4.2f} "
+            f"| {'yes' if agrees else 'NO ':6} | {seconds:.2f}",
             flush=True,
         )
     weights = [n for _, n in ours]

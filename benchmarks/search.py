@@ -69,7 +69,8 @@ def against_wrappers(table: Table, weka: Weka | None, published: float | None) -
     seconds, result = timed(Greedy("cr"), table)
     rounds = len(result.path) + 1
     print(
-        f"\n{table.name} ({table.size}): greedy TAN-CR {seconds:.3f} s, {len(result.path)} edges, rate {result.score:.4f}"
+    print(f"\n{table.name} ({table.size})")
+    print(f"  greedy TAN-CR to the end: {seconds:.3f} s, {len(result.path)} edges, rate {result.score:.4f}")
     )
     plain = plain_round(table) * rounds
     print(f"  plain wrapper, {rounds} rounds (estimated): {plain:9.2f} s = {plain / seconds:7.0f} x")
