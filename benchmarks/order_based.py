@@ -4,8 +4,9 @@
 
 The paper's protocol: rows with unknown cells left out, numbers discretised on the training part, five folds or the
 given split, zero probabilities replaced by 1e-5, maximum-likelihood tables. Folds and (where the original is lost)
-splits are ours, so a result agrees if it lies within two standard deviations of the published mean over random orders, or within
-the binomial noise (1.96 standard errors for the number of test rows) of the published OMI-CR figure.
+splits are ours, so a result agrees if it lies within two standard deviations of the published mean over random
+orders, or within the binomial noise (1.96 standard errors for the number of test rows) of the published OMI-CR
+figure.
 """
 
 from __future__ import annotations

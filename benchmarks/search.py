@@ -68,10 +68,8 @@ def against_wrappers(table: Table, weka: Weka | None, published: float | None) -
     Greedy("cr").learn(table.schema, table.rows)  # compiled once
     seconds, result = timed(Greedy("cr"), table)
     rounds = len(result.path) + 1
-    print(
     print(f"\n{table.name} ({table.size})")
     print(f"  greedy TAN-CR to the end: {seconds:.3f} s, {len(result.path)} edges, rate {result.score:.4f}")
-    )
     plain = plain_round(table) * rounds
     print(f"  plain wrapper, {rounds} rounds (estimated): {plain:9.2f} s = {plain / seconds:7.0f} x")
     if published:
