@@ -202,17 +202,6 @@ def test_the_best_structure_of_the_way_is_returned(method: str) -> None:
     assert [s.score for s in result.path] == scores[1:]
 
 
-def test_iterated_search_and_annealing_are_never_worse_than_hill_climbing() -> None:
-    for seed in range(5):
-        schema, rows = random_rows(seed, n=60, features=6)
-        climbed = LocalSearch("cr", "hc").learn(schema, rows).score
-        for method in ("ils", "sa"):
-            other = LocalSearch("cr", method, random_state=seed, **QUICK[method]).learn(schema, rows).score
-            assert climbed is not None
-            assert other is not None
-            assert other >= climbed
-
-
 def test_each_change_is_one_of_the_moves_that_were_asked_for() -> None:
     schema, rows = random_rows(2, features=5)
     for moves in (("add", "remove"), ("drop", "restore"), ("replace", "add"), KINDS):

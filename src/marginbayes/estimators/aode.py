@@ -180,9 +180,10 @@ def _conditional(counts: Floats, totals: Floats, smoothing: float, schema: Schem
     cards = np.array(schema.cardinalities[1:])
     totals = np.repeat(totals + smoothing * cards, cards, axis=1)
     uniform = -np.log(np.repeat(cards, cards).astype(float))
-    return np.where(totals > 0, _log(counts + smoothing) - _log(np.maximum(totals, 1e-300)), uniform)
+    logs = _log(counts + smoothing) - _log(np.maximum(totals, 1e-300))
+    return np.asarray(np.where(totals > 0, logs, uniform))
 
 
-def _log(values: Any) -> Any:
+def _log(values: Any) -> Floats:
     with np.errstate(divide="ignore"):
-        return np.log(values)
+        return np.asarray(np.log(values))

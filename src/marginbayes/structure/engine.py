@@ -14,7 +14,7 @@ from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.scores.rowwise import RowScore
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Parents", "structure_dag"]
 
 Floats = NDArray[np.float64]
 Parents = tuple[int, ...] | None  # the feature parents; None: the feature is dropped, without the class on top
@@ -74,11 +74,6 @@ class Engine:
     def value(self) -> float:
         """The score of the present structure."""
         return self.score.value(self.loss, self.total)
-
-    def dag(self) -> Dag:
-        """The present structure; a dropped feature has no parents at all."""
-        parents = [() if p is None else (0, *p) for p in self.parents[1:]]
-        return Dag(self.schema.names, ((), *parents))
 
     def ancestors(self, i: int) -> set[int]:
         """The features above feature i, itself included."""
@@ -212,6 +207,11 @@ class Engine:
 
     def _amount_of_class(self) -> float:
         return self.smoothing / (2 if self._binary else self._classes) if self.kind == "ess" else self.smoothing
+
+
+def structure_dag(names: Sequence[str], parents: Sequence[Parents]) -> Dag:
+    """The graph of feature parents; a dropped feature has no parents at all."""
+    return Dag(tuple(names), ((), *(() if p is None else (0, *p) for p in parents[1:])))
 
 
 def _log_share(part: Any, total: float, levels: int, kind: str, amount: float) -> Floats:

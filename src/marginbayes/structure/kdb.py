@@ -10,7 +10,7 @@ from marginbayes.data.schema import Schema
 from marginbayes.scores.information import conditional_mutual_information, mutual_information
 from marginbayes.structure.base import StructureLearner, StructureResult
 from marginbayes.structure.constraints import Constraints, Rules
-from marginbayes.structure.search import structure_dag
+from marginbayes.structure.engine import structure_dag
 
 __all__ = ["KDB"]
 

@@ -22,7 +22,7 @@ __all__ = ["LocalSearch"]
 Floats = NDArray[np.float64]
 
 METHODS = ("hc", "ils", "sa")
-# Random starts of iterated local search, and random changes from which the temperature is judged, by default.
+# Rounds of iterated local search by default, and random changes from which the temperature is judged.
 ROUNDS, SAMPLE = 50, 100
 
 
@@ -37,28 +37,28 @@ class LocalSearch(SearchLearner):
 
     Cost: looking at all changes scores (k + 1) d^2 candidates, each in one pass over the distinct rows and the classes,
     or less where it is given up early. Hill climbing does so once for each change it makes, a round of iterated local
-    search a few times, a proposal of simulated annealing scores one candidate.
+    search two or three times in all; a proposal of simulated annealing scores one candidate.
 
     Parameters
     ----------
     score : {"cr", "cl", "sm", "sbm"}, default="sm"
     method : {"ils", "hc", "sa"}, default="ils"
         ``"hc"``, hill climbing: make the change that improves the score most until none does. ``"ils"``, iterated local
-        search: then again and again make a few random changes and climb from there, feature after feature in random
-        order, and go on from the result unless it is worse. ``"sa"``, simulated annealing (Pernkopf & Wohlmayr 2013):
-        after hill climbing, random changes, accepted for sure where they improve the score and else with probability
-        exp(-loss / temperature), while the temperature falls; then climb from the best. All end in a structure that no
-        single change improves, unless a limit comes first. On the sets of ``benchmarks/`` iterated local search finds
-        more than annealing in the same time.
+        search: make the best change of one feature after the other, in random order, until none improves the score;
+        then, in each round, make a few random changes, climb again in that way, and go on from the result unless it is
+        worse. ``"sa"``, simulated annealing (Pernkopf & Wohlmayr 2013): after such a climb, random changes, accepted
+        for sure where they improve the score and else with probability exp(-loss / temperature), while the temperature
+        falls; then climb from the best. All end in a structure that no single change improves, unless a limit comes
+        first. Iterated local search usually finds more than annealing in the same time.
     moves : sequence of str, default=("remove", "drop", "restore", "add", "replace", "reverse")
         The changes that are made.
     max_iter : int or None, default=None
-        Most rounds: changes of hill climbing (no limit by default), random starts of iterated local search (50 by
-        default), proposals of simulated annealing (20 for each pair of features by default, at least 2000).
+        Most rounds: changes of hill climbing (no limit by default), rounds of iterated local search (50 by default),
+        proposals of simulated annealing (20 for each pair of features by default, at least 2000).
     n_perturb : int, default=3
         Random changes at the start of each round of iterated local search.
     temperature : float, default=0.1
-        At the start of simulated annealing, as a multiple of the mean loss that a random change causes there.
+        At the start of simulated annealing, as a multiple of how much a random change worsens the score there.
     cooling : float, default=0.01
         How much of the temperature is left at the end; it falls geometrically.
     time_limit : float or None, default=None
@@ -146,24 +146,23 @@ class LocalSearch(SearchLearner):
         """Search until the rounds or the time are over."""
         rng = np.random.default_rng(self.random_state)
         around = Neighbourhood(search, self.moves)
-        self._climb(around, self.max_iter if self.method == "hc" else None)
-        if self.method == "ils":
-            self._iterate(around, rng)
-        elif self.method == "sa":
-            self._anneal(around, rng)
+        if self.method == "hc":
+            self._climb(around)
+        else:
+            self._sweep(around, rng)
+            (self._iterate if self.method == "ils" else self._anneal)(around, rng)
 
     def _in_time(self, search: Search) -> bool:
         return self.time_limit is None or time.perf_counter() - search.started < self.time_limit
 
-    def _climb(self, around: Neighbourhood, most: int | None = None) -> None:
-        """Make the best change while one improves the score, so many at most."""
-        search, made = around.search, 0
-        while (most is None or made < most) and self._in_time(search):
+    def _climb(self, around: Neighbourhood) -> None:
+        """Make the best change of all while one improves the score."""
+        search = around.search
+        while (self.max_iter is None or len(search.path) < self.max_iter) and self._in_time(search):
             move = around.best(around.features)
             if move is None:
                 return
             make(search, move)
-            made += 1
 
     def _sweep(self, around: Neighbourhood, rng: np.random.Generator) -> None:
         """Make the best change of one feature after the other, in random order, until none improves the score."""
@@ -217,7 +216,7 @@ class LocalSearch(SearchLearner):
             heat *= self.cooling ** (1.0 / rounds)
         if engine.loss > best.loss:
             best.restore(search)
-        self._climb(around)
+        self._sweep(around, rng)
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
-from marginbayes.graph import Dag
 from marginbayes.graph.treewidth import has_treewidth_at_most
 from marginbayes.scores.information import conditional_mutual_information
 from marginbayes.scores.rowwise import row_score
 from marginbayes.structure.base import Step, StructureLearner, StructureResult
 from marginbayes.structure.constraints import Constraints, Rules
-from marginbayes.structure.engine import Engine, Parents
+from marginbayes.structure.engine import Engine, Parents, structure_dag
+from marginbayes.structure.selection import held_out_rates
 
 __all__ = ["Search", "SearchLearner", "Trial"]
 
@@ -272,8 +272,6 @@ class SearchLearner(StructureLearner):
 
     def _select(self, schema: Schema, rows: Rows) -> int:
         """The number of changes that does best on held-out rows, over five folds."""
-        from marginbayes.structure.selection import held_out_rates
-
         rng = np.random.default_rng(self.random_state)
         folds = rng.permutation(len(rows)) % min(FOLDS, len(rows))
         rates = []
@@ -287,11 +285,6 @@ class SearchLearner(StructureLearner):
         longest = max(map(len, rates))
         padded = [np.concatenate([r, np.full(longest - len(r), r[-1])]) for r in rates]
         return int(np.argmax(np.round(np.mean(padded, axis=0), 12)))  # equal means tie, whatever their rounding
-
-
-def structure_dag(names: Sequence[str], parents: Sequence[Parents]) -> Dag:
-    """The graph of feature parents; a dropped feature has no parents at all."""
-    return Dag(tuple(names), ((), *(() if p is None else (0, *p) for p in parents[1:])))
 
 
 def _strongest(information: NDArray[np.float64], most: int, rules: Rules) -> NDArray[np.bool_]:

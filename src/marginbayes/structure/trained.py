@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
-from marginbayes.graph import Dag
 from marginbayes.parameters.conditional import ConditionalLikelihood
-from marginbayes.structure.engine import Engine, Parents
+from marginbayes.structure.engine import Engine, Parents, structure_dag
 
 __all__ = ["TrainedEngine"]
 
@@ -59,7 +58,7 @@ class TrainedEngine(Engine):
         return np.array(losses)
 
     def _trained(self, parents: Sequence[Parents]) -> Floats:
-        dag = Dag(self.schema.names, ((), *(() if p is None else (0, *p) for p in parents[1:])))
+        dag = structure_dag(self.schema.names, parents)
         learner = ConditionalLikelihood(smoothing=self.smoothing)
         return learner.learn(self.schema, dag, self.rows).network.log_joint(_unlabelled(self.rows))
 
