@@ -95,9 +95,8 @@ class Pyagrum:
             learningMethod=structure, prior="Smoothing", priorWeight=1.0, discretizationThreshold=10**9
         )
 
-    def loaded(self, table: Table, threads: int) -> tuple[Any, Any]:
-        """A graph without edges and a learner that has read the data: the encoded form."""
-        self.use_threads(threads)
+    def loaded(self, table: Table) -> tuple[Any, Any]:
+        """A graph without edges and a learner that has read the data."""
         graph = self._gum.BayesNet()
         for name, card in zip(table.names, table.rows.cardinalities, strict=True):
             graph.add(self._gum.RangeVariable(name, name, 0, card - 1))

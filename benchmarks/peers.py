@@ -85,21 +85,31 @@ def fit_encoded(field: Field, data: Table) -> list[Result]:
 
 
 def _pyagrum_fits(peer: Pyagrum, data: Table, wanted: float | None) -> Iterator[Contestant]:
-    """The rule of its classifier, as it comes and with one thread, and a TAN written by hand over its counts.
+    """Its TAN classifier on the codes; the rule of that classifier alone; a TAN written by hand over its counts.
 
     Several threads wait for each other at every single count, on a busy machine for minutes: wide sets get one thread.
     """
     ready: list[Any] = []
 
-    def load(threads: int) -> None:
-        ready[:] = [peer.loaded(data, threads)]
+    def load() -> None:
+        peer.use_threads(1)
+        ready[:] = [peer.loaded(data)]
 
     n, many = len(data.rows), peer.threads if data.features.shape[1] < WIDE else 1
     for threads in sorted({many, 1}, reverse=True):
-        name = f"pyAgrum, rule of its TAN classifier, threads: {threads}"
-        yield Contestant(name, lambda: peer.learn_tan(data, ready[0]), n, partial(load, threads), wanted)
-    name = "pyAgrum, TAN by hand over its counts, threads: 1"
-    yield Contestant(name, lambda: peer.learn_tan_by_hand(data, ready[0]), n, lambda: load(1))
+        yield Contestant(
+            f"pyAgrum TAN classifier, given the codes, threads: {threads}",
+            lambda: peer.classifier("TAN").fit(data.features, data.labels),
+            n,
+            partial(peer.use_threads, threads),
+            wanted,
+        )
+    alone, by_hand = (
+        "pyAgrum, its TAN rule on data already read, threads: 1",
+        "pyAgrum, TAN by hand over its counts, threads: 1",
+    )
+    yield Contestant(alone, lambda: peer.learn_tan(data, ready[0]), n, load)
+    yield Contestant(by_hand, lambda: peer.learn_tan_by_hand(data, ready[0]), n, load)
 
 
 def _fit_naive_bayes(field: Field, data: Table) -> list[Result]:

@@ -143,7 +143,8 @@ def _check_header(header: list[str], path: Path, separator: str) -> None:
 def _with_nullable_booleans(frame: pd.DataFrame) -> pd.DataFrame:
     """True / False columns with holes as `boolean`, which pandas would leave as objects of mixed type."""
     pd = pandas()
-    mixed = [c for c in frame.select_dtypes(object) if pd.api.types.infer_dtype(frame[c], skipna=True) == "boolean"]
+    objects = [c for c in frame if frame[c].dtype == object]
+    mixed = [c for c in objects if pd.api.types.infer_dtype(frame[c], skipna=True) == "boolean"]
     return frame.astype(dict.fromkeys(mixed, "boolean"))
 
 

@@ -99,7 +99,7 @@ def read(entry: Entry, name: str, *, cache: str | os.PathLike[str] | None = None
     y = frame[targets[0]]
     if y.isna().any():
         raise ValueError(f"{path}: row {int(y.isna().argmax()) + 1} has no class ({targets[0]!r})")
-    for column in frame.select_dtypes(object):
+    for column in [c for c in frame if frame[c].dtype == object or frame[c].dtype == "str"]:
         frame[column] = as_category(frame[column])
     train, test = _split(entry, len(frame))
     return Dataset(

@@ -3,5 +3,6 @@
 from marginbayes.estimators.aode import AODEClassifier
 from marginbayes.estimators.bayesnet import BayesNetClassifier
 from marginbayes.estimators.explain import Explanation
+from marginbayes.estimators.stability import EdgeStrength, edge_strength
 
-__all__ = ["AODEClassifier", "BayesNetClassifier", "Explanation"]
+__all__ = ["AODEClassifier", "BayesNetClassifier", "EdgeStrength", "Explanation", "edge_strength"]
