@@ -14,9 +14,16 @@ from marginbayes.structure.wrappers import BackwardJoin, ForwardJoin, SelectiveN
 
 __all__ = ["STRUCTURE_NAMES", "named_structure"]
 
-ORDERS = {"omi": "mi", "omisp": "mi_sp", "ocr": "cr", "ro": "random"} SCORES = ("cr", "cl", "sm", "sbm") PLAIN:
-dict[str, type[StructureLearner]] = {"nb": NaiveBayes, "tan": ChowLiuTAN, "snb": SelectiveNaiveBayes, "fssj":
-ForwardJoin, "bsej": BackwardJoin} STRUCTURE_NAMES = (
+ORDERS = {"omi": "mi", "omisp": "mi_sp", "ocr": "cr", "ro": "random"}
+SCORES = ("cr", "cl", "sm", "sbm")
+PLAIN: dict[str, type[StructureLearner]] = {
+    "nb": NaiveBayes,
+    "tan": ChowLiuTAN,
+    "snb": SelectiveNaiveBayes,
+    "fssj": ForwardJoin,
+    "bsej": BackwardJoin,
+}
+STRUCTURE_NAMES = (
     *PLAIN,
     "kdb2",
     *(f"{tree}-{score}" for tree in ("tan", "2tree") for score in SCORES),
