@@ -107,7 +107,7 @@ def _against_file(rows: Training, table: Table, test: str, reading: Reading, dro
 
     from marginbayes.evaluation import holdout
 
-    text = [c for c in table.frame.columns if pd.api.types.is_object_dtype(table.frame[c])]
+    text = [c for c, column in table.frame.items() if pd.api.types.is_string_dtype(column.dtype)]
     other = read_data(test, reading, text)
     asked = training(other, rows.target, [name for name in drop if name in other.frame.columns])
     X = _same_columns(rows.X, asked.X, other)
