@@ -20,7 +20,7 @@ __all__ = ["Block", "Rows", "code_type"]
 T = TypeVar("T")
 
 # Large enough that a block's arithmetic outweighs its Python overhead, small enough that its buffers stay in cache.
-BLOCK_ROWS = 16384
+BLOCK_ROWS = 32768
 
 
 def code_type(cardinality: int) -> np.dtype[Any]:
@@ -68,8 +68,9 @@ class Rows:
         """Sum of the weights."""
         return float(len(self)) if self.weights is None else float(self.weights.sum())
 
-    def blocks(self, size: int = BLOCK_ROWS) -> Iterator[Block]:
+    def blocks(self, size: int | None = None) -> Iterator[Block]:
         """Consecutive blocks of at most `size` rows; none for no rows."""
+        size = BLOCK_ROWS if size is None else size
         for start in range(0, len(self), size):
             part = slice(start, start + size)
             weights = None if self.weights is None else self.weights[part]
@@ -87,16 +88,24 @@ class Rows:
         """
         return reduce(add, self._each(statistic, args))
 
+    def fill(self, out: NDArray[Any], function: Callable[..., None], *args: Any) -> None:
+        """Let `function(block, part, *args)` write what it finds for each block into its part of `out`."""
+        parts = (out[start : start + BLOCK_ROWS] for start in range(0, len(self), BLOCK_ROWS))
+        for _ in self._over(zip(self.blocks(), parts, strict=True), function, args):
+            pass
+
     def _each(self, function: Callable[..., T], args: tuple[Any, ...]) -> Iterator[T]:
-        workers = effective_n_jobs(self.n_jobs)
-        blocks = self.blocks()
-        if workers <= 1 or len(self) <= BLOCK_ROWS:
-            yield from (function(block, *args) for block in blocks)
+        return self._over(((block,) for block in self.blocks()), function, args)
+
+    def _over(self, items: Iterator[tuple[Any, ...]], function: Callable[..., T], args: tuple[Any, ...]) -> Iterator[T]:
+        workers = 1 if len(self) <= BLOCK_ROWS else effective_n_jobs(self.n_jobs)
+        if workers <= 1:
+            yield from (function(*item, *args) for item in items)
             return
         with ThreadPoolExecutor(workers) as pool:
             # A window at a time: at most `workers` results wait in memory.
-            while window := list(islice(blocks, workers)):
-                yield from pool.map(lambda block: function(block, *args), window)
+            while window := list(islice(items, workers)):
+                yield from pool.map(lambda item: function(*item, *args), window)
 
     def take(self, index: NDArray[Any]) -> Rows:
         """The rows at these positions, or where this mask is true."""

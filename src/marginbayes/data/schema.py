@@ -18,6 +18,9 @@ __all__ = ["Schema", "Variable"]
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
+# Up to this many cuts a column is compared with each of them.
+FEW_CUTS = 40
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -59,7 +62,7 @@ class Variable:
     def _encode_numbers(self, column: Column) -> Codes:
         if isinstance(column, LevelColumn):
             column = NumericColumn(column.name, _as_numbers(column))
-        codes = np.searchsorted(np.asarray(self.cuts), column.values).astype(code_type(self.cardinality))
+        codes = _below(self.cuts or (), column.values).astype(code_type(self.cardinality), copy=False)
         codes[np.isnan(column.values)] = self.cardinality
         return codes
 
@@ -149,10 +152,31 @@ class Schema:
         return Rows(codes, self.cardinalities, n_jobs=n_jobs)
 
 
+def _below(cuts: Sequence[float], values: NDArray[np.float64]) -> NDArray[Any]:
+    """Number of cuts below each value; a few comparisons of all values are faster than a search for each."""
+    if len(cuts) > FEW_CUTS:
+        return np.searchsorted(np.asarray(cuts), values)
+    count = np.zeros(len(values), np.uint8)
+    for cut in cuts:
+        count += values > cut
+    return count
+
+
+def _distinct(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """The distinct values, ascending, and the position of each value among them; without a sort for whole numbers."""
+    low, high = values.min(initial=0.0), values.max(initial=0.0)
+    if not (high - low < max(1024, len(values)) and (values == np.rint(values)).all()):
+        distinct, inverse = np.unique(values, return_inverse=True)
+        return distinct, inverse
+    shifted = (values - low).astype(np.intp)
+    seen = np.bincount(shifted) > 0
+    return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[shifted]
+
+
 def factorise_numbers(column: NumericColumn) -> LevelColumn:
     """The distinct numbers of a column as levels, whole numbers as int."""
     present = ~np.isnan(column.values)
-    distinct, inverse = np.unique(column.values[present], return_inverse=True)
+    distinct, inverse = _distinct(column.values[present])
     codes = np.full(len(column.values), -1, np.intp)
     codes[present] = inverse
     return LevelColumn(column.name, tuple(int(v) if v.is_integer() else v for v in distinct.tolist()), codes)

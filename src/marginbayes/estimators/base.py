@@ -66,7 +66,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             How frequent the classes are where the answer is used, if that differs from the training data. The odds
             are corrected by Bayes' rule; nothing is fitted again.
         """
-        return normalise_logs(self._shifted(self.predict_joint_log_proba(X), prior))
+        joint = self._shifted(self.predict_joint_log_proba(X), prior)
+        return normalise_logs(joint, joint)
 
     def predict(self, X: Any, *, prior: Any = None, cost: Any = None) -> NDArray[Any]:
         """The most probable class of each row, or the one of least expected cost.

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Plan", "eliminate", "expected_counts"]
+__all__ = ["SAFE_LOG", "Plan", "expected_counts"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -44,6 +44,7 @@ class Plan(NamedTuple):
     base: Ints  # where the table starts
     low: Floats  # log of its smallest positive entry
     logs: Floats  # all tables
+    probs: Floats  # exp(logs)
     prune: bool  # whether rows of every table sum to one, so that unobserved leaves drop out
     width: int  # largest scope a factor may have
     capacity: int  # cells for the messages of one row
@@ -93,7 +94,7 @@ def _new_work(plan: Plan) -> Work:
         np.zeros(levels),
         np.zeros(levels),
         np.concatenate((plan.logs, np.zeros(plan.capacity))),
-        np.concatenate((np.exp(plan.logs), np.zeros(plan.capacity))),
+        np.concatenate((plan.probs, np.zeros(plan.capacity))),
         np.zeros(m, np.int64),
         np.zeros(d + 1, np.int64),
         np.zeros(d, np.int64),
@@ -350,23 +351,11 @@ def _backward(weight: Floats, adjoint: Floats, plan: Plan, work: Work) -> None:
 
 
 @njit(cache=True, nogil=True)
-def eliminate(rows: NDArray[np.int32], plan: Plan) -> tuple[Floats, int]:
-    """Log joint (rows x target levels); the second value is 0, or the message cells that the failing row lacks."""
-    joint = np.zeros((len(rows), plan.cards[plan.target]))
-    work = _new_work(plan)
-    for n in range(len(rows)):
-        lacking = _forward(rows[n], plan, work, joint[n])
-        if lacking:
-            return joint, lacking
-    return joint, 0
-
-
-@njit(cache=True, nogil=True)
 def expected_counts(rows: NDArray[np.int32], weights: Floats, plan: Plan) -> tuple[Floats, float, int]:
     """Expected counts of every table entry summed over the rows, and the weighted log-likelihood.
 
-    `weights` (rows x target levels) says how much each row speaks for each level of the target. The third value is as
-    in `eliminate`.
+    `weights` (rows x target levels) says how much each row speaks for each level of the target. The third value is 0,
+    or the message cells that the failing row lacks.
     """
     joint = np.zeros(plan.cards[plan.target])
     adjoint = np.zeros(len(plan.logs) + plan.capacity)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,59 @@ __all__ = ["Evaluator", "elimination_order", "normalise_logs"]
 Floats = NDArray[np.float64]
 
 # Gathered in pieces of this many bytes, which stay in the processor's second-level cache.
-PIECE_BYTES = 1 << 18
+PIECE_BYTES = 1 << 19
+# exp of anything between -SAFE_LOG and SAFE_LOG is a normal float64.
+SAFE_LOG = 700.0
+# Tables are added together up to this many cells, for calls with this many rows.
+MERGED_CELLS, MERGED_ROWS = 1 << 17, 1 << 13
+# Cells for messages that are remembered from row to row.
+REMEMBERED = 1 << 20
 # Cells that the messages of one row may take: 64 MiB at first, 1 GiB at most.
 FIRST_CAPACITY, LAST_CAPACITY = 1 << 22, 1 << 26
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A table as (assignments of its members x target levels), and the stride of each member in its rows."""
+
+    members: tuple[int, ...]
+    strides: tuple[int, ...]
+    table: Floats
+
+    @classmethod
+    def of(cls, members: Sequence[int], table: Floats, cardinalities: Sequence[int]) -> Lookup:
+        """From a table with one axis for each member and the target's last; a level 0 for missing cells is added."""
+        return cls._arranged(members, np.pad(table, [(0, 1)] * len(members) + [(0, 0)]), cardinalities)
+
+    @classmethod
+    def _arranged(cls, members: Sequence[int], table: Floats, cardinalities: Sequence[int]) -> Lookup:
+        strides = np.cumprod([1, *(cardinalities[m] + 1 for m in members[:0:-1])])[::-1]
+        return cls(tuple(members), tuple(map(int, strides)), np.ascontiguousarray(table.reshape(-1, table.shape[-1])))
+
+    def index(self, codes: NDArray[Any]) -> NDArray[np.intp]:
+        """Row of the table for each row of the data."""
+        index: NDArray[np.intp] = codes[self.members[0]].astype(np.intp)
+        if self.strides[0] != 1:
+            index *= self.strides[0]
+        for member, stride in zip(self.members[1:], self.strides[1:], strict=True):
+            index += codes[member] if stride == 1 else codes[member].astype(np.intp) * stride
+        return index
+
+    def cells_with(self, other: Lookup, cardinalities: Sequence[int]) -> float:
+        """Assignments of the members of both."""
+        return math.prod(float(cardinalities[m] + 1) for m in {*self.members, *other.members})
+
+    def with_other(self, other: Lookup, cardinalities: Sequence[int]) -> Lookup:
+        """The sum of both tables, over the members of both."""
+        members = [*self.members, *(m for m in other.members if m not in self.members)]
+        total = self._spread(members, cardinalities) + other._spread(members, cardinalities)
+        return self._arranged(members, total, cardinalities)
+
+    def _spread(self, members: Sequence[int], cardinalities: Sequence[int]) -> Floats:
+        table = self.table.reshape(*(cardinalities[m] + 1 for m in self.members), -1)
+        own = [m for m in members if m in self.members]
+        table = table.transpose([*(self.members.index(m) for m in own), len(own)])
+        return table.reshape(*(cardinalities[m] + 1 if m in self.members else 1 for m in members), -1)
 
 
 @dataclass(frozen=True)
@@ -43,13 +93,16 @@ class Evaluator:
 
     def log_joint(self, rows: Rows) -> Floats:
         """log P(target = level, observed cells) for each row and level; the target's own cell is not read."""
-        return np.concatenate(rows.map(self._block)) if len(rows) else np.empty((0, self._levels))
+        return self._filled(rows, self._fill)
 
     def posterior(self, rows: Rows) -> Floats:
         """P(target = level | observed cells) for each row and level."""
-        if not len(rows):
-            return np.empty((0, self._levels))
-        return np.concatenate(rows.map(lambda block: normalise_logs(self._block(block))))
+        return self._filled(rows, self._fill_normalised)
+
+    def _filled(self, rows: Rows, fill: Callable[[Block, Floats, list[Lookup]], None]) -> Floats:
+        out = np.empty((len(rows), self._levels))
+        rows.fill(out, fill, self._merged if len(rows) >= MERGED_ROWS else self._padded)
+        return out
 
     def expected_counts(self, rows: Rows, weights: Floats) -> tuple[Floats, float]:
         """Expected count of every table entry, flat, and the log-likelihood.
@@ -79,14 +132,21 @@ class Evaluator:
     def _levels(self) -> int:
         return self.cardinalities[self.target]
 
-    def _block(self, block: Block) -> Floats:
+    def _fill(self, block: Block, out: Floats, lookups: list[Lookup]) -> None:
+        self._gather(block.codes, out, lookups)
         summed = self._needs_sums(block)
         if summed is None:
-            return self._gather(block.codes)
-        joint = np.empty((len(block), self._levels))
-        joint[~summed] = self._gather(block.codes[:, ~summed])
-        joint[summed] = self._eliminate(block.codes[:, summed])
-        return joint
+            return
+        if 2 * np.count_nonzero(summed) > len(block):  # the others are passed over faster than they are left out
+            self._add_sums(block.codes, out, lookups)
+        else:
+            part = out[summed]
+            self._add_sums(block.codes[:, summed], part, lookups)
+            out[summed] = part
+
+    def _fill_normalised(self, block: Block, out: Floats, lookups: list[Lookup]) -> None:
+        self._fill(block, out, lookups)
+        normalise_logs(out, out)
 
     # -- rows in which nothing has to be summed
 
@@ -110,24 +170,27 @@ class Evaluator:
         return summed if summed.any() else None
 
     @cached_property
-    def _padded(self) -> list[tuple[list[tuple[int, int]], Floats]]:
+    def _padded(self) -> list[Lookup]:
         """For each family its members with strides, and its table as (assignments x target levels).
 
-        Each member has one level more, for a missing cell, with the entry 0: a family whose child is missing adds
-        nothing. (A missing parent of an observed child never comes here.)
+        Each member has one level more, for a missing cell, with the entry 0: a family with a missing member adds
+        nothing here. A table over the target alone comes last, as it has no index.
         """
-        arranged = []
-        for child, table in enumerate(self.tables):
-            members, table = self._target_last(child, table)
-            table = np.pad(table, [(0, 1)] * len(members) + [(0, 0)])
-            strides = np.cumprod([1, *(self.cardinalities[m] + 1 for m in members[:0:-1])])[::-1]
-            arranged.append(
-                (
-                    list(zip(members, map(int, strides), strict=False)),
-                    np.ascontiguousarray(table.reshape(-1, table.shape[-1])),
-                )
-            )
-        return arranged
+        lookups = [Lookup.of(*self._target_last(i, table), self.cardinalities) for i, table in enumerate(self.tables)]
+        return sorted(lookups, key=lambda lookup: not lookup.members)
+
+    @cached_property
+    def _merged(self) -> list[Lookup]:
+        """The same with tables added together where the sum stays small: fewer look-ups, worth it for many rows."""
+        waiting, done = list(self._padded), []
+        while waiting:
+            one = waiting.pop(0)
+            sizes = [one.cells_with(other, self.cardinalities) for other in waiting]
+            if not waiting or min(sizes) * self._levels > MERGED_CELLS:
+                done.append(one)
+            else:
+                waiting.append(one.with_other(waiting.pop(int(np.argmin(sizes))), self.cardinalities))
+        return done
 
     def _target_last(self, child: int, table: Floats) -> tuple[list[int], Floats]:
         """A table's other members in order, and the table with the target's axis moved last (length 1 if absent)."""
@@ -136,44 +199,44 @@ class Evaluator:
             return [m for m in family if m != self.target], np.moveaxis(table, family.index(self.target), -1)
         return family, table[..., None]
 
-    def _gather(self, codes: NDArray[Any]) -> Floats:
+    def _gather(self, codes: NDArray[Any], out: Floats, lookups: list[Lookup]) -> None:
+        """Sum of the tables of all families that have no missing member."""
         n = codes.shape[1]
-        joint = np.zeros((n, self._levels))
         piece = max(64, PIECE_BYTES // (8 * self._levels))
         buffer = np.empty((min(n, piece), self._levels))
         for start in range(0, n, piece):
             part = slice(start, min(start + piece, n))
-            self._gather_piece(codes[:, part], joint[part], buffer[: part.stop - start])
-        return joint
+            self._gather_piece(codes[:, part], out[part], buffer[: part.stop - start], lookups)
 
-    def _gather_piece(self, codes: NDArray[Any], joint: Floats, buffer: Floats) -> None:
-        for members, table in self._padded:
-            if not members:
-                joint += table
-                continue
-            index = codes[members[0][0]].astype(np.intp)
-            if members[0][1] != 1:
-                index *= members[0][1]
-            for member, stride in members[1:]:
-                index += codes[member] if stride == 1 else codes[member].astype(np.intp) * stride
-            if table.shape[1] == 1:
-                joint += table.take(index, axis=0)
+    def _gather_piece(self, codes: NDArray[Any], out: Floats, buffer: Floats, lookups: list[Lookup]) -> None:
+        for k, lookup in enumerate(lookups):
+            place = out if k == 0 else buffer
+            if lookup.table.shape[1] == 1 or not lookup.members:
+                place[:] = lookup.table.take(lookup.index(codes), axis=0) if lookup.members else lookup.table
             else:
-                np.take(table, index, axis=0, out=buffer, mode="clip")
-                joint += buffer
+                np.take(lookup.table, lookup.index(codes), axis=0, out=place, mode="clip")
+            if k:
+                out += buffer
 
     # -- rows in which something has to be summed
 
-    def _eliminate(self, codes: NDArray[Any]) -> Floats:
+    def _add_sums(self, codes: NDArray[Any], joint: Floats, lookups: list[Lookup]) -> None:
+        """Complete the log joint of the wholly observed families by what the others sum to."""
         # Loaded here and not at import: the compiler is not needed by those who have no missing cell.
-        from marginbayes.kernels import elimination
+        from marginbayes.kernels.messages import add_messages
 
         plan, rows = self._plan, _row_major(codes)
-        joint, lacking = elimination.eliminate(rows, plan)
+        lacking = add_messages(rows, joint, plan)
         while lacking:
             plan = self._larger(plan, lacking)
-            joint, lacking = elimination.eliminate(rows, plan)
-        return np.asarray(joint)
+            self._gather(codes, joint, lookups)
+            lacking = add_messages(rows, joint, plan)
+
+    def _eliminate(self, codes: NDArray[Any]) -> Floats:
+        joint = np.empty((codes.shape[1], self._levels))
+        self._gather(codes, joint, self._padded)
+        self._add_sums(codes, joint, self._padded)
+        return joint
 
     def _larger(self, plan: Plan, lacking: int) -> Plan:
         if lacking > LAST_CAPACITY:
@@ -217,9 +280,10 @@ class Evaluator:
             base=np.array(base, np.int64),
             low=np.array([_smallest(t) for t in flat]),
             logs=logs,
+            probs=np.exp(logs),
             prune=self.normalized,
             width=max(width, *(len(p) + 1 for p in self.dag.parents)),
-            capacity=int(min(cells * self._levels + 1, FIRST_CAPACITY)),
+            capacity=int(min(max(cells * self._levels + 1, REMEMBERED), FIRST_CAPACITY)),
         )
 
 
@@ -248,12 +312,12 @@ def elimination_order(dag: Dag, cardinalities: Sequence[int], target: int) -> tu
     return order, width, cells
 
 
-def normalise_logs(logs: Floats) -> Floats:
-    """exp(logs) with each row scaled to sum to one.
+def normalise_logs(logs: Floats, out: Floats | None = None) -> Floats:
+    """exp(logs) with each row scaled to sum to one, written to `out` (which may be `logs` itself) if it is given.
 
     A row that is impossible throughout has no posterior; it becomes uniform.
     """
-    out = np.empty_like(logs)
+    out = np.empty_like(logs) if out is None else out
     piece = max(64, PIECE_BYTES // (8 * logs.shape[1]))
     for start in range(0, len(logs), piece):
         _normalise_piece(logs[start : start + piece], out[start : start + piece])
@@ -261,13 +325,17 @@ def normalise_logs(logs: Floats) -> Floats:
 
 
 def _normalise_piece(logs: Floats, out: Floats) -> None:
-    top = logs.max(axis=1, keepdims=True)
-    impossible = top[:, 0] == -np.inf
-    top[impossible] = 0.0
-    np.subtract(logs, top, out=out)
-    np.exp(out, out=out)
-    out[impossible] = 1.0
-    out /= out.sum(axis=1, keepdims=True)
+    if logs.min() > -SAFE_LOG and logs.max() < SAFE_LOG:  # the largest of each row need not be found
+        np.exp(logs, out=out)
+    else:
+        top = logs.max(axis=1, keepdims=True)
+        impossible = top[:, 0] == -np.inf
+        top[impossible] = 0.0
+        np.subtract(logs, top, out=out)
+        np.exp(out, out=out)
+        out[impossible] = 1.0
+    # A product with ones sums short rows ten times as fast as `sum`.
+    out /= (out @ np.ones(out.shape[1]))[:, None]
 
 
 def _smallest(log_table: Floats) -> float:

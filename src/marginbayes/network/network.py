@@ -60,7 +60,9 @@ class Network:
         shape = (*(cards[p] for p in self.dag.parents[i]), cards[i])
         if table.shape != shape:
             raise ValueError(f"the table of {name!r} has the shape {table.shape}, but its family needs {shape}")
-        if np.isnan(table).any() or not (logsumexp(table, axis=-1) <= ROW_TOLERANCE).all():
+        with np.errstate(over="ignore"):
+            sums = np.exp(table).sum(axis=-1)
+        if not (sums <= 1.0 + ROW_TOLERANCE).all():  # also where a sum is NaN
             raise ValueError(
                 f"the table of {name!r} has a row whose probabilities sum to more than one or are undefined"
             )
@@ -85,7 +87,7 @@ class Network:
     @cached_property
     def normalized(self) -> bool:
         """Whether every row of every table sums to one."""
-        return all(bool((np.abs(logsumexp(t, axis=-1)) <= ROW_TOLERANCE).all()) for t in self.tables)
+        return all(bool((np.abs(np.exp(t).sum(axis=-1) - 1.0) <= ROW_TOLERANCE).all()) for t in self.tables)
 
     @property
     def n_parameters(self) -> int:
