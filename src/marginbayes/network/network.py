@@ -247,6 +247,8 @@ class Network:
 
 
 def _frozen(table: Any) -> Floats:
+    if isinstance(table, np.ndarray) and table.dtype == np.float64 and table.base is None and not table.flags.writeable:
+        return table  # nobody can change it any more
     array = np.array(table, np.float64)
     array.setflags(write=False)
     return array

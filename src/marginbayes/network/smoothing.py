@@ -19,8 +19,9 @@ def log_table(counts: NDArray[Any], kind: str, amount: float) -> Floats:
     totals = weights.sum(axis=-1, keepdims=True)
     empty = totals[..., 0] <= 0.0
     weights[empty], totals[empty] = 1.0, weights.shape[-1]
+    weights /= totals
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(weights / totals))
+        return np.log(weights, out=weights)
 
 
 def _laplace(counts: Floats, amount: float) -> Floats:

@@ -65,8 +65,13 @@ class MaximumLikelihood(ParameterLearner):
         return ParameterResult(network)
 
     def from_counts(self, schema: Schema, dag: Dag, counts: list[Floats]) -> Network:
-        """Network from the counts of every family."""
-        return Network(schema, dag, tuple(log_table(table, self.kind, self.smoothing) for table in counts))
+        """Network from the counts of every family; the list is used up."""
+        tables = []
+        for _ in range(len(counts)):
+            # One after the other, so that counts and tables are never all there at once; read-only is not copied again.
+            tables.append(log_table(counts.pop(0), self.kind, self.smoothing))
+            tables[-1].setflags(write=False)
+        return Network(schema, dag, tuple(tables))
 
     def _check(self) -> None:
         if self.kind not in KINDS:
