@@ -41,7 +41,7 @@ BASE, TSTRIDE, FREE, NUMBER, FIRST = 0, 1, 2, 3, 4
 AT, VSTRIDE, CSTRIDE, WHICH, SCOPE = 0, 1, 2, 3, 4
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 def _mark_needed(
     row: Row, cards: Ints, target: int, topo: Ints, child_at: Ints, child: Ints, needed: NDArray[np.bool_]
 ) -> None:
@@ -56,7 +56,7 @@ def _mark_needed(
                     break
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 def _restrict(
     f: int, row: Row, cards: Ints, base: int, member_at: Ints, member: Ints, stride: Ints, factor: Ints, width: int
 ) -> None:
@@ -74,7 +74,7 @@ def _restrict(
     factor[f, BASE], factor[f, FREE], factor[f, NUMBER] = base, n, base * MASKS + mask
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 def _add_families(
     v: int, turn: int, row: Row, plan: Plan, needed: NDArray[np.bool_], stamp: Ints, factor: Ints, alive: Ints, n: int
 ) -> int:
@@ -89,7 +89,7 @@ def _add_families(
     return n
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 def _use_up(
     v: int, n_alive: int, factor: Ints, alive: Ints, used: Ints, scope: Ints, width: int
 ) -> tuple[int, int, int]:
@@ -119,7 +119,7 @@ def _use_up(
     return left, n_used, n_scope
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 def _find(v: int, n_used: int, used: Ints, factor: Ints, entries: int, bucket: Ints, key: Ints, key_at: Ints) -> int:
     """Bucket of the message with these factors, or an empty one; its key is written behind those of all entries."""
     new, n, last = key_at[entries], n_used + 1, len(bucket) - 1
@@ -142,7 +142,7 @@ def _find(v: int, n_used: int, used: Ints, factor: Ints, entries: int, bucket: I
     return int(b)
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 def _spread_strides(n_used: int, n_scope: int, used: Ints, scope: Ints, factor: Ints, width: int) -> None:
     """Stride of each variable of the message in each used factor, 0 where it is absent."""
     for k in range(n_used):
@@ -154,7 +154,7 @@ def _spread_strides(n_used: int, n_scope: int, used: Ints, scope: Ints, factor: 
                     used[k, SCOPE + j] = factor[f, FIRST + width + m]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _locate(cell: int, n_used: int, n_scope: int, used: Ints, scope: Ints, cards: Ints, at: Ints) -> None:
     """at[k]: where used factor k stands for one assignment of the message's variables (the last one fastest)."""
     for k in range(n_used):
@@ -166,7 +166,7 @@ def _locate(cell: int, n_used: int, n_scope: int, used: Ints, scope: Ints, cards
             at[k] += x * used[k, SCOPE + j]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _sum_plain(
     card: int, n_used: int, used: Ints, at: Ints, term: Floats, total: Floats, logs: Floats, probs: Floats, here: int
 ) -> None:
@@ -204,7 +204,7 @@ def _sum_plain(
         logs[out + c] = math.log(total[c]) if total[c] > 0.0 else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _sum_logs(
     card: int, n_used: int, used: Ints, at: Ints, levels: int, logs: Floats, probs: Floats, here: int
 ) -> None:
@@ -224,7 +224,7 @@ def _sum_logs(
         probs[here + c] = math.exp(logs[here + c])
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _make(
     card: int, cells: int, plain: bool, n_used: int, n_scope: int, used: Ints, scope: Ints, cards: Ints, at: Ints,
     term: Floats, total: Floats, logs: Floats, probs: Floats, end: int,
@@ -239,7 +239,7 @@ def _make(
             _sum_logs(card, n_used, used, at, levels, logs, probs, end + cell * levels)
 
 
-@njit(inline="always")
+@njit(inline="always", error_model="numpy")
 def _as_factor(
     f: int, room: int, n_scope: int, scope: Ints, cards: Ints, levels: int, factor: Ints, width: int
 ) -> None:
@@ -251,16 +251,17 @@ def _as_factor(
         by *= cards[scope[j]]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _tables(plan: Plan) -> tuple[Floats, Floats]:
     """Logs and probabilities of all tables, with room for messages behind them."""
     n = len(plan.logs)
     logs, probs = np.empty(n + plan.capacity), np.empty(n + plan.capacity)
-    logs[:n], probs[:n] = plan.logs, plan.probs
+    for i in range(n):
+        logs[i], probs[i] = plan.logs[i], plan.probs[i]
     return logs, probs
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def add_messages(rows: NDArray[np.int32], joint: Floats, plan: Plan) -> int:
     """Add to each row's log joint of its wholly observed families (rows x target levels) what the others sum to.
 
@@ -269,14 +270,17 @@ def add_messages(rows: NDArray[np.int32], joint: Floats, plan: Plan) -> int:
     cards, width = plan.cards, plan.width
     d, levels, tables_end = len(cards), joint.shape[1], len(plan.logs)
     logs, probs = _tables(plan)
-    needed, stamp, alive = np.ones(d, np.bool_), np.full(d, -1, np.int64), np.zeros(2 * d, np.int64)
+    needed, stamp, alive = np.empty(d, np.bool_), np.zeros(d, np.int64), np.empty(2 * d, np.int64)
     factor, low = np.zeros((2 * d, FIRST + 2 * width), np.int64), np.zeros(2 * d)
-    factor[:d, TSTRIDE], low[:d] = plan.tstride, plan.low
+    for f in range(d):
+        needed[f], factor[f, TSTRIDE], low[f] = True, plan.tstride[f], plan.low[f]
     used, scope, at = np.zeros((2 * d, SCOPE + width), np.int64), np.zeros(width, np.int64), np.zeros(2 * d, np.int64)
     term, total, before = np.zeros(levels), np.zeros(levels), np.zeros(levels)
     buckets = max(BUCKETS, 1 << int(math.log2(8 * d)))
-    bucket, key, key_at = np.full(buckets, -1, np.int64), np.zeros(8 * buckets, np.int64), np.zeros(buckets, np.int64)
+    bucket, key, key_at = np.empty(buckets, np.int64), np.empty(8 * buckets, np.int64), np.zeros(buckets, np.int64)
     room, bounds = np.zeros(buckets, np.int64), np.zeros(buckets)
+    for b in range(buckets):
+        bucket[b] = -1
     n, turn, entries, end = 0, 0, 0, tables_end
     while n < len(rows):
         row, turn, lacking = rows[n], turn + 1, 0
@@ -321,8 +325,10 @@ def add_messages(rows: NDArray[np.int32], joint: Floats, plan: Plan) -> int:
         if lacking and fresh:
             return int(lacking)
         if lacking or full:  # forget, and take the same row again
-            joint[n] = before
-            bucket[:] = -1
+            for c in range(levels):
+                joint[n, c] = before[c]
+            for b in range(buckets):
+                bucket[b] = -1
             entries, end = 0, tables_end
         else:
             n += 1
