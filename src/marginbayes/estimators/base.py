@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ __all__ = ["BaseClassifier"]
 Floats = NDArray[np.float64]
 
 
-class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Encodes tables and turns log joints into answers; a subclass learns, and says what its log joint is."""
 
     classes_: NDArray[Any]
@@ -31,11 +32,13 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- what a subclass provides
 
+    @abstractmethod
     def _log_joint(self, rows: Rows) -> Floats:
-        raise NotImplementedError
+        """log P(class, observed features) for each row and class."""
 
+    @abstractmethod
     def _class_prior(self) -> Floats:
-        raise NotImplementedError
+        """P(class) before any feature is seen."""
 
     # -- answers
 
