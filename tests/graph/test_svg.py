@@ -197,7 +197,8 @@ def test_a_width_that_cannot_be_drawn_is_refused(edge: tuple[str, str], value: f
 
 
 def test_a_zero_that_rounding_made_negative_is_drawn() -> None:
-    draw_svg(tan(), widths={("a", "b"): -1e-16, ("a", "c"): 0.5})
+    rounded, exact = (draw_svg(tan(), widths={("a", "b"): zero, ("a", "c"): 0.5}) for zero in (-1e-16, 0.0))
+    assert rounded == exact
 
 
 def test_a_tooltip_for_an_unknown_variable_is_refused() -> None:

@@ -106,7 +106,11 @@ def test_infinite_and_undefined_weights_can_be_drawn() -> None:
 
 def test_names_with_dollar_signs_are_no_mathematics() -> None:
     explanation = _explanation([1.0, 2.0], ["$\\frac$", "b$ and $c{"])
-    EvidenceDisplay.from_explanation(explanation).plot().figure_.canvas.draw()
+    display = EvidenceDisplay.from_explanation(explanation).plot()
+    display.figure_.canvas.draw()
+    labels = " ".join(label.get_text() for label in display.ax_.get_yticklabels())
+    assert "frac" in labels
+    assert "b" in labels
 
 
 def test_from_estimator_explains_the_row_that_is_named() -> None:

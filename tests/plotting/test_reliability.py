@@ -97,6 +97,9 @@ def test_given_axes_are_drawn_into_and_nothing_else_is() -> None:
 def test_a_name_with_dollar_signs_is_no_mathematics() -> None:
     display = ReliabilityDisplay.from_predictions(*_case(), name="$\\frac$", event="$\\bad{ $")
     display.figure_.canvas.draw()
+    texts = [text.get_text() for text in display.figure_.findobj(lambda artist: hasattr(artist, "get_text"))]
+    assert any("frac" in text for text in texts)
+    assert any("bad" in text for text in texts)
 
 
 def test_an_estimator_with_two_classes_is_drawn() -> None:
