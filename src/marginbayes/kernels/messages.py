@@ -261,6 +261,26 @@ def _tables(plan: Plan) -> tuple[Floats, Floats]:
     return logs, probs
 
 
+@njit(inline="always")
+def _extent(
+    n_scope: int, scope: Ints, cards: Ints, n_used: int, used: NDArray[np.int64], low: Floats
+) -> tuple[int, float]:
+    """Cells of a message, and the log of a lower bound on its positive entries."""
+    cells, bound = 1, 0.0
+    for j in range(n_scope):
+        cells *= cards[scope[j]]
+    for k in range(n_used):
+        bound += low[used[k, WHICH]]
+    return cells, bound
+
+
+@njit(inline="always")
+def _add_row(joint: Floats, n: int, logs: Floats, room: int) -> None:
+    start = np.uint64(room)
+    for c in range(np.uint64(joint.shape[1])):
+        joint[n, c] += logs[start + c]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_messages(rows: NDArray[np.int32], joint: Floats, plan: Plan) -> int:
     """Add to each row's log joint of its wholly observed families (rows x target levels) what the others sum to.
@@ -277,10 +297,8 @@ def add_messages(rows: NDArray[np.int32], joint: Floats, plan: Plan) -> int:
     used, scope, at = np.zeros((2 * d, SCOPE + width), np.int64), np.zeros(width, np.int64), np.zeros(2 * d, np.int64)
     term, total, before = np.zeros(levels), np.zeros(levels), np.zeros(levels)
     buckets = max(BUCKETS, 1 << int(math.log2(8 * d)))
-    bucket, key, key_at = np.empty(buckets, np.int64), np.empty(8 * buckets, np.int64), np.zeros(buckets, np.int64)
+    bucket, key, key_at = np.full(buckets, -1), np.empty(8 * buckets, np.int64), np.zeros(buckets, np.int64)
     room, bounds = np.zeros(buckets, np.int64), np.zeros(buckets)
-    for b in range(buckets):
-        bucket[b] = -1
     n, turn, entries, end = 0, 0, 0, tables_end
     while n < len(rows):
         row, turn, lacking = rows[n], turn + 1, 0
@@ -297,11 +315,7 @@ def add_messages(rows: NDArray[np.int32], joint: Floats, plan: Plan) -> int:
             n_alive, n_used, n_scope = _use_up(v, n_alive, factor, alive, used, scope, width)
             b = _find(v, n_used, used, factor, entries, bucket, key, key_at)
             if bucket[b] < 0:
-                cells, bound = 1, 0.0
-                for j in range(n_scope):
-                    cells *= cards[scope[j]]
-                for k in range(n_used):
-                    bound += low[used[k, WHICH]]
+                cells, bound = _extent(n_scope, scope, cards, n_used, used, low)
                 if end + cells * levels > len(logs):
                     lacking = end + cells * levels - tables_end
                     break
@@ -313,9 +327,7 @@ def add_messages(rows: NDArray[np.int32], joint: Floats, plan: Plan) -> int:
                 end += cells * levels
             e = bucket[b]
             if n_scope == 0:
-                start = np.uint64(room[e])
-                for c in range(np.uint64(levels)):
-                    joint[n, c] += logs[start + c]
+                _add_row(joint, n, logs, room[e])
             else:
                 low[free] = bounds[e]
                 _as_factor(free, room[e], n_scope, scope, cards, levels, factor, width)
