@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ __all__ = ["BayesNetClassifier"]
 Floats = NDArray[np.float64]
 
 MISSING = ("available", "em", "level")
+Learner = TypeVar("Learner", bound=StructureLearner | ParameterLearner)
 
 
 class BayesNetClassifier(BaseClassifier):
@@ -120,7 +121,7 @@ class BayesNetClassifier(BaseClassifier):
         schema, rows = self._encode(data, missing_level=self.missing == "level")
         found = self._watched(structure).learn(schema, rows)
         self._stream: Stream | None = None
-        return self._store(data.classes, schema, found, parameters.learn(schema, found.dag, rows))
+        return self._store(data.classes, schema, found, self._watched(parameters).learn(schema, found.dag, rows))
 
     @available_if(can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BayesNetClassifier:
@@ -157,11 +158,11 @@ class BayesNetClassifier(BaseClassifier):
             return Fixed(self.structure)
         return named_structure(self.structure, self.random_state)
 
-    def _watched(self, learner: StructureLearner) -> StructureLearner:
+    def _watched(self, learner: Learner) -> Learner:
         """The learner, with a progress line where the user wants one and the learner can show it."""
         if not self.verbose or learner.get_params(deep=False).get("callback", self) is not None:
             return learner
-        watched: StructureLearner = clone(learner).set_params(callback=Progress())
+        watched: Learner = clone(learner).set_params(callback=Progress())
         return watched
 
     def _parameter_learner(self) -> ParameterLearner:

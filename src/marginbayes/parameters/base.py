@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from sklearn.base import BaseEstimator
 
@@ -12,6 +11,7 @@ from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.network import Network
+from marginbayes.solvers import Certificate
 
 __all__ = ["ParameterLearner", "ParameterResult"]
 
@@ -21,7 +21,7 @@ class ParameterResult:
     """A network, the certificate of how good it is where the learner gives one, and the objective step by step."""
 
     network: Network
-    certificate: Any | None = None
+    certificate: Certificate | None = None
     path: tuple[float, ...] = ()
 
 

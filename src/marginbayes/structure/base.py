@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
+from marginbayes.solvers import Certificate
 
 __all__ = ["Step", "StructureLearner", "StructureResult"]
 
@@ -37,7 +37,7 @@ class StructureResult:
     Attributes
     ----------
     dag : Dag
-    certificate : object or None
+    certificate : Certificate or None
         How far from the optimum it can be, where the learner proves that.
     score : float or None
         The learner's own score of the graph.
@@ -48,7 +48,7 @@ class StructureResult:
     """
 
     dag: Dag
-    certificate: Any | None = None
+    certificate: Certificate | None = None
     score: float | None = None
     path: tuple[Step, ...] = ()
     status: str = "finished"

@@ -1,0 +1,1 @@
+"""Labels of sequences, and of several targets at once: margin, likelihood, and a network one can read."""

@@ -1,0 +1,6 @@
+"""Optimisation in numbers only, without a Bayesian word: certificates and solvers."""
+
+from marginbayes.solvers.certificate import Certificate
+from marginbayes.solvers.moment import Moment
+
+__all__ = ["Certificate", "Moment"]

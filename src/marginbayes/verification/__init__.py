@@ -1,0 +1,10 @@
+"""Checks of certificates by code of its own: NumPy and the standard library, nothing that found the solution.
+
+A solver claims an objective and a bound; `verify` computes both anew from the data and the evidence in the certificate,
+and refuses it if either differs, if the bound does not follow, or if anything in the file was changed.
+"""
+
+from marginbayes.verification.check import Report, verify, verify_table
+from marginbayes.verification.document import CertificateError, read_document, write_document
+
+__all__ = ["CertificateError", "Report", "read_document", "verify", "verify_table", "write_document"]

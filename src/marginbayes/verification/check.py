@@ -1,0 +1,77 @@
+"""`verify`: which check belongs to which certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.verification.document import CertificateError, check_document
+from marginbayes.verification.table import encode
+
+__all__ = ["Report", "verify", "verify_table"]
+
+# A claimed number may differ from the one computed anew by this much, relative to its size.
+ROUNDING = 1e-9
+
+# From the document, the codes (class first, one line a variable) and the weights to objective and bound. Each module
+# of checks puts its own here.
+Check = Callable[[Mapping[str, Any], NDArray[np.int64], NDArray[np.float64]], tuple[float, float]]
+CHECKS: dict[str, Check] = {}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was computed anew from the data and the evidence."""
+
+    kind: str
+    objective: float
+    bound: float
+    gap: float
+
+
+def verify(document: Mapping[str, Any], codes: Any, weights: Any = None) -> Report:
+    """Objective and bound, computed anew; raises `CertificateError` where the certificate does not hold.
+
+    Parameters
+    ----------
+    document : mapping
+        `Certificate.to_document()`, or what `read_document` returns.
+    codes : array of shape (variables, rows)
+        Encoded data, the class first, as in `Rows.codes`.
+    weights : array of shape (rows,), default=None
+    """
+    check_document(document)
+    codes = np.asarray(codes, np.int64)
+    weights = np.ones(codes.shape[1]) if weights is None else np.asarray(weights, np.float64)
+    kind = document["kind"]
+    if kind not in CHECKS:
+        raise CertificateError(f"no check is known for a certificate of kind {kind!r}")
+    objective, bound = CHECKS[kind](document, codes, weights)
+    return _compared(document, objective, bound)
+
+
+def verify_table(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any]], weights: Any = None) -> Report:
+    """The same for a table as it was read: cells by column name, encoded by the schema in the certificate."""
+    check_document(document)
+    if document["schema"] is None:
+        raise CertificateError("the certificate has no schema; verify it with the encoded rows")
+    return verify(document, encode(document["schema"], columns), weights)
+
+
+def _compared(document: Mapping[str, Any], objective: float, bound: float) -> Report:
+    """Refuse claims that the numbers do not bear out; a weaker claim than what is proved is no lie."""
+    claimed, claimed_bound = float(document["objective"]), float(document["bound"])
+    sign = 1.0 if document["sense"] == "max" else -1.0
+    pad = ROUNDING * max(1.0, abs(objective))
+    if abs(claimed - objective) > pad:
+        raise CertificateError(f"the objective is {objective!r}, not {claimed!r}")
+    if sign * (bound - claimed_bound) > pad:
+        raise CertificateError(f"only the bound {bound!r} is proved, not {claimed_bound!r}")
+    if sign * (bound - objective) < -pad:
+        raise CertificateError(f"the bound {bound!r} contradicts the objective {objective!r}")
+    gap = max(0.0, sign * (claimed_bound - objective)) / max(1.0, abs(objective))
+    return Report(document["kind"], objective, claimed_bound, gap)

@@ -1,0 +1,89 @@
+"""The file of a certificate: JSON values and a digest over all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["FORMAT", "VERSION", "CertificateError", "plain", "read_document", "seal", "write_document"]
+
+FORMAT, VERSION = "marginbayes-certificate", 1
+CLAIMS = ("kind", "sense", "objective", "bound", "status", "seconds", "trace")
+FIELDS = {"format", "version", *CLAIMS, "schema", "evidence", "digest"}
+
+
+class CertificateError(ValueError):
+    """A certificate that does not prove what it says."""
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: arrays as lists, infinities as strings."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """Fingerprint of everything but the digest itself."""
+    rest = {key: value for key, value in document.items() if key != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def seal(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with its digest."""
+    return {**document, "digest": digest(document)}
+
+
+def check_document(document: Mapping[str, Any]) -> None:
+    """Refuse what is no certificate, or one that was changed after it was written."""
+    if document.get("format") != FORMAT:
+        raise CertificateError("this is no certificate of marginbayes: it has no such format field")
+    if document.get("version") != VERSION:
+        raise CertificateError(f"certificate of version {document.get('version')!r}; this program reads {VERSION}")
+    if odd := FIELDS ^ document.keys():
+        raise CertificateError(f"the certificate lacks, or has besides what it should, {', '.join(sorted(odd))}")
+    if document["digest"] != digest(document):
+        raise CertificateError("the certificate was changed after it was written: its digest does not fit")
+
+
+def read_document(path: str | Path) -> dict[str, Any]:
+    """Certificate in a file; not checked yet."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CertificateError(f"{path} is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise CertificateError(f"{path} holds no certificate")
+    return document
+
+
+def write_document(document: Mapping[str, Any], path: str | Path) -> None:
+    """Write a file whole or not at all."""
+    path = Path(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file, allow_nan=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,50 @@
+"""Cells to codes by the schema inside a certificate."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.verification.document import CertificateError
+
+__all__ = ["encode"]
+
+
+def encode(schema: Sequence[Mapping[str, Any]], columns: Mapping[str, Sequence[Any]]) -> NDArray[np.int64]:
+    """Codes of a table, one line for each variable; a missing or unknown cell has the number of levels as its code."""
+    return np.array([_codes(variable, columns) for variable in schema])
+
+
+def _codes(variable: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> list[int]:
+    name, levels, cuts = variable["name"], variable["levels"], variable["cuts"]
+    if name not in columns:
+        raise CertificateError(f"the table has no column {name!r}, which the certificate is about")
+    # Where a missing cell is a level of its own, it is the last one.
+    missing = len(levels) - 1 if levels and levels[-1] is None else len(levels)
+    known = {_key(level): code for code, level in enumerate(levels) if level is not None}
+    if cuts is None:
+        return [missing if _is_missing(c) else known.get(_key(c), len(levels)) for c in columns[name]]
+    return [missing if _is_missing(c) else bisect_left(cuts, _number(c, name)) for c in columns[name]]
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or cell == "" or (isinstance(cell, float) and cell != cell)
+
+
+def _key(cell: Any) -> Any:
+    """Numbers and their spelling in a text file are the same level."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return str(cell)
+
+
+def _number(cell: Any, name: str) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        raise CertificateError(f"column {name!r} should hold numbers but holds {cell!r}") from None
