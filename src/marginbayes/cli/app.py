@@ -15,6 +15,7 @@ from marginbayes.cli.explain import explain
 from marginbayes.cli.fit import fit
 from marginbayes.cli.predict import predict
 from marginbayes.cli.show import show
+from marginbayes.cli.study import report, study
 
 __all__ = ["app"]
 
@@ -49,6 +50,7 @@ def marginbayes(
     del version, debug
 
 
-for command in (fit, predict, evaluate, show, explain, convert):
+for command in (fit, predict, evaluate, show, explain, convert, report):
     app.command()(command)
 app.add_typer(data, name="data")
+app.add_typer(study, name="study")

@@ -1,0 +1,165 @@
+"""`marginbayes study` and `marginbayes report`: published tables, run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from marginbayes.cli.console import cell, errors, grid, output, say
+
+if TYPE_CHECKING:
+    from marginbayes.study import Record, Study
+    from marginbayes.study.plan import Plan
+
+__all__ = ["report", "study"]
+
+study = typer.Typer(no_args_is_help=True, help="Published tables and figures, run again.")
+
+File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study (.toml).", show_default=False)]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Folder of the records [default: runs/STUDY].", show_default=False),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Only the part that ends in minutes.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Tasks at a time; -1 for all cores.")]
+Longest = Annotated[
+    float | None,
+    typer.Option("--longest", metavar="SECONDS", help="Leave out tasks expected to take longer.", show_default=False),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option("--budget", metavar="SECONDS", help="Give a task up after so long.", show_default=False),
+]
+Experiments = Annotated[list[str] | None, typer.Option("--experiment", "-e", metavar="NAME", show_default=False)]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="NAME", help="Only these sets.", show_default=False)]
+Methods = Annotated[
+    list[str] | None, typer.Option("--method", metavar="NAME", help="Only these methods.", show_default=False)
+]
+
+
+@study.command()
+def run(
+    file: File,
+    out: Folder = None,
+    quick: Quick = False,
+    jobs: Jobs = 1,
+    longest: Longest = None,
+    budget: Budget = None,
+    experiment: Experiments = None,
+    set_: Sets = None,
+    method: Methods = None,
+) -> None:
+    """Run what is left of a study; every finished task is kept, whatever happens.
+
+    Example: `marginbayes study run studies/peharz2012.toml --quick`
+    """
+    from marginbayes.study import Records, load_study
+    from marginbayes.study import run as perform
+    from marginbayes.study.plan import plan
+
+    chosen = _chosen(load_study(file), quick, experiment, set_, method)
+    records = Records(_folder(file, out))
+    _announce(chosen, plan(chosen, records.by_key(), longest), jobs)
+    left = perform(chosen, records, n_jobs=jobs, longest=longest, budget=budget, progress=_show)
+    output().print(f"{left.done} tasks done, {len(left.left)} left; records in {records.path}", soft_wrap=True)
+
+
+@study.command("plan")
+def show_plan(
+    file: File,
+    out: Folder = None,
+    quick: Quick = False,
+    longest: Longest = None,
+    experiment: Experiments = None,
+    set_: Sets = None,
+    method: Methods = None,
+) -> None:
+    """Show what is left of a study and how long it may take.
+
+    Example: `marginbayes study plan studies/peharz2012.toml`
+    """
+    from marginbayes.study import Records, load_study
+    from marginbayes.study.plan import plan
+
+    chosen = _chosen(load_study(file), quick, experiment, set_, method)
+    work = plan(chosen, Records(_folder(file, out)).by_key(), longest)
+    table = grid("experiment", "method", "tasks", "expected", right=("tasks", "expected"))
+    for (name, which), (count, seconds) in _by_method(work).items():
+        table.add_row(cell(name), cell(which), str(count), _duration(seconds))
+    output().print(table)
+    _announce(chosen, work, 1)
+
+
+def _chosen(
+    whole: Study, quick: bool, experiments: list[str] | None, sets: list[str] | None, methods: list[str] | None
+) -> Study:
+    part = whole.shortened() if quick else whole
+    return part.only(experiments or (), sets or (), methods or ())
+
+
+def _folder(file: Path, out: Path | None) -> Path:
+    return out or Path("runs") / file.stem
+
+
+def _announce(chosen: Study, work: Plan, jobs: int) -> None:
+    text = (
+        f"{chosen.title}: {work.done} tasks done, {len(work.left)} to run, about {_duration(work.seconds)} on one core"
+    )
+    say(errors(), text if jobs == 1 else f"{text}, {jobs} at a time")
+
+
+def _by_method(work: Plan) -> dict[tuple[str, str], tuple[int, float]]:
+    found: dict[tuple[str, str], tuple[int, float]] = {}
+    for task, seconds in work.left:
+        count, total = found.get((task.experiment, task.method.name), (0, 0.0))
+        found[task.experiment, task.method.name] = count + 1, total + seconds
+    return found
+
+
+def _show(record: Record, finished: int, total: int, rest: float) -> None:
+    said = record.status
+    if record.status == "done" and "accuracy" in record.result:
+        said = f"{100 * record.result['accuracy']:.2f} %"
+    elif record.status == "failed":
+        said = record.result["error"]
+    place = f"{record.experiment} {record.dataset} {record.method} {record.split}"
+    say(errors(), f"{finished}/{total}, {_duration(rest)} left: {place}: {said} in {record.seconds:.1f} s")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def report(
+    file: File,
+    run: Annotated[
+        Path | None, typer.Option("--run", metavar="DIR", help="Folder of the records.", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The page (.html), or a summary (.md).")
+    ] = Path("report.html"),
+    quick: Quick = False,
+) -> None:
+    """Write the report of a study: a page for the browser, or a summary in Markdown.
+
+    Example: `marginbayes report studies/peharz2012.toml -o report.html`
+    """
+    from marginbayes.report import summary, write_report
+    from marginbayes.study import Records, load_study
+
+    whole = load_study(file)
+    chosen = whole.shortened() if quick else whole
+    records = Records(_folder(file, run))
+    if not records.path.exists():
+        raise ValueError(
+            f"there are no records in {records.path.parent}; run the study first, or name its folder by --run"
+        )
+    if out.suffix == ".md":
+        out.write_text(summary(chosen, records), encoding="utf-8")
+    else:
+        write_report(chosen, records, out)
+    output().print(f"{out} written", soft_wrap=True)

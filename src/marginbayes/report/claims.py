@@ -1,0 +1,147 @@
+"""Sentences of the papers about their figures, and what the records say to the same question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr, ttest_rel
+
+from marginbayes.report.results import Outcome
+from marginbayes.study.records import Record
+
+__all__ = ["judged"]
+
+Claim = Mapping[str, Any]
+NOTHING = "not finished yet"
+
+
+def judged(outcome: Outcome) -> list[tuple[str, str]]:
+    """Each claim with what is found here."""
+    return [(claim["text"], MEASURES[claim["measure"]](outcome, claim)) for claim in outcome.experiment.claims]
+
+
+def _wins(outcome: Outcome, claim: Claim) -> str:
+    present = set(outcome.methods)
+    pairs = [(a, b) for a in claim["rows"] for b in claim["columns"] if {a, b} <= present]
+    if not pairs:
+        return NOTHING
+    counts = [
+        f"{a} beats {b} {some} times ({sure} significantly)" for a, b in pairs for some, sure in [outcome.wins(a, b)]
+    ]
+    return "; ".join(counts)
+
+
+def _order_wins(outcome: Outcome, _claim: Claim) -> str:
+    """On how many sets the order by most information gives a higher likelihood than the others."""
+    wins, total, lost = 0, 0, []
+    for dataset, cells in outcome.table.items():
+        if not {"OMI-CL", "OMI-min-CL", "RO-CL"} <= cells.keys():
+            continue
+        most, least, drawn = (_likelihood(cells[m].records) for m in ("OMI-CL", "OMI-min-CL", "RO-CL"))
+        total += 1
+        won = most > least and most > drawn
+        wins += won
+        if not won:
+            lost.append(dataset)
+    return f"on {wins} of {total} sets" + (f"; not on {', '.join(lost)}" if lost else "") if total else NOTHING
+
+
+def _likelihood(records: tuple[Record, ...]) -> float:
+    return float(sum(np.mean(r.result["train_cll"]) for r in records))
+
+
+def _paired(outcome: Outcome, claim: Claim) -> str:
+    """A one-sided paired t-test for every size."""
+    found = []
+    for size in outcome.experiment.protocol["sizes"]:
+        pairs = _matched(outcome, claim["better"], claim["worse"], f"{size}-")
+        if len(pairs) > 1:
+            test = ttest_rel(*np.array(pairs).T, alternative="greater")
+            found.append(f"{size}: {100 * np.mean([a - b for a, b in pairs]):+.2f} points, p = {test.pvalue:.2g}")
+    return "; ".join(found) or NOTHING
+
+
+def _pairs(outcome: Outcome, claim: Claim) -> str:
+    """Mean difference over all sets, sizes and repetitions, and how often either is ahead."""
+    pairs = _matched(outcome, claim["better"], claim["worse"])
+    if not pairs:
+        return NOTHING
+    gains = np.array([a - b for a, b in pairs])
+    return (
+        f"{claim['better']} is {100 * gains.mean():+.2f} points apart on average; ahead in {int((gains > 0).sum())}, "
+        f"behind in {int((gains < 0).sum())} of {len(gains)} training sets"
+    )
+
+
+def _matched(outcome: Outcome, first: str, second: str, start: str = "") -> list[tuple[float, float]]:
+    """Accuracies of two methods on the same splits, those whose name begins so."""
+    known = [r for r in outcome.records if r.split.startswith(start)]
+    rates = {(r.method, r.dataset, r.split): r.result["accuracy"] for r in known}
+    return [
+        (rate, rates[second, dataset, split])
+        for (method, dataset, split), rate in rates.items()
+        if method == first and (second, dataset, split) in rates
+    ]
+
+
+def _ranking(outcome: Outcome, _claim: Claim) -> str:
+    means: dict[str, list[float]] = {}
+    for record in outcome.records:
+        means.setdefault(record.method, []).append(record.result["accuracy"])
+    order = sorted(means, key=lambda m: -float(np.mean(means[m])))
+    return ", ".join(f"{m} {100 * np.mean(means[m]):.2f} %" for m in order) or NOTHING
+
+
+def _curves(outcome: Outcome, _claim: Claim) -> str:
+    """Where curves of accuracy against missing features cross."""
+    found = []
+    for dataset in outcome.experiment.sets:
+        curves = {r.method: np.array(r.result["curve"]) for r in outcome.records if r.dataset == dataset}
+        for first, second in (("TAN-CR-ML", "TAN-CMI-ML"), ("TAN-CR-ML", "NB-CL")):
+            if first in curves and second in curves:
+                ahead = curves[first][:, 1] > curves[second][:, 1]
+                counts = [str(int(m)) for m in curves[first][ahead, 0]]
+                found.append(
+                    f"{dataset}: {first} is ahead of {second} with {', '.join(counts) or 'no'} features missing"
+                )
+    return "; ".join(found) or NOTHING
+
+
+def _members(outcome: Outcome, claim: Claim) -> str:
+    for record in outcome.records:
+        if (record.dataset, record.method) == (claim["dataset"], claim["method"]) and record.result.get("members"):
+            train, test = (100 * np.array(record.result["members"])).T
+            gain_train = 100 * record.result["train_accuracy"] - train
+            gain_test = 100 * record.result["accuracy"] - test
+            return (
+                f"{gain_train.min():.1f} to {gain_train.max():.1f} points on the training rows, "
+                f"{gain_test.min():.1f} to {gain_test.max():.1f} on the test rows"
+            )
+    return NOTHING
+
+
+def _trend(outcome: Outcome, _claim: Claim) -> str:
+    points = sorted(
+        (int(r.method.split("-")[1]), r.result["train_accuracy"], r.result["accuracy"]) for r in outcome.records
+    )
+    if len(points) < 3:
+        return NOTHING
+    parts, train, test = np.array(points).T
+    return (
+        f"rank correlation with the number of parts {spearmanr(parts, train).statistic:+.2f} on the training rows, "
+        f"{spearmanr(parts, test).statistic:+.2f} on the test rows"
+    )
+
+
+MEASURES: Mapping[str, Callable[[Outcome, Claim], str]] = {
+    "wins": _wins,
+    "order_wins": _order_wins,
+    "paired": _paired,
+    "pairs": _pairs,
+    "ranking": _ranking,
+    "curves": _curves,
+    "members": _members,
+    "trend": _trend,
+}

@@ -1,0 +1,73 @@
+"""A summary for people who read text: the same tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from marginbayes.report.claims import judged
+from marginbayes.report.results import Outcome, outcomes
+from marginbayes.study.records import Record
+from marginbayes.study.spec import Study
+
+__all__ = ["summary"]
+
+
+def summary(study: Study, records: Iterable[Record]) -> str:
+    """Markdown of all experiments: ours, the published number in brackets, and what is left."""
+    parts = [f"# {study.title}", "", study.paper, ""]
+    for outcome in outcomes(study, records):
+        parts += [f"## {outcome.experiment.title}", "", *_body(outcome), ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _body(outcome: Outcome) -> list[str]:
+    experiment = outcome.experiment
+    tasks, done = len(experiment.tasks()), len(outcome.records)
+    lines = [f"{done} of {tasks} tasks finished."]
+    if experiment.note:
+        lines += ["", experiment.note]
+    if "sizes" in experiment.protocol or experiment.kind == "missing":
+        lines += ["", *_means_only(outcome)]
+    elif any(outcome.table.values()):
+        lines += ["", *_table(outcome)]
+    lines += ["", *(f"- The paper: {text}. Here: {ours}" for text, ours in judged(outcome))]
+    lines += [f"- Not had: {name} ({why})" for name, why in experiment.absent.items()]
+    lines += [
+        f"- {r.status}: {r.dataset}, {r.method}, {r.split} {r.result.get('error', '')}".rstrip() for r in outcome.failed
+    ]
+    return lines
+
+
+def _table(outcome: Outcome) -> list[str]:
+    methods, published = outcome.methods, outcome.experiment.published
+    rows = [_row(["data set", *methods]), _row(["---", *("---:" for _ in methods)])]
+    for dataset, cells in outcome.table.items():
+        shown = []
+        for method in methods:
+            text = f"{cells[method].accuracy:.2f} ± {cells[method].half_width:.2f}" if method in cells else ""
+            theirs = published.get(dataset, method) if published else None
+            shown.append(f"{text} ({theirs[0]:.2f})" if theirs else text)
+        if any(shown):
+            rows.append(_row([dataset, *shown]))
+    for name, weighted in (("mean", False), ("weighted mean", True)):
+        averages = outcome.averages(weighted)
+        if averages and len(outcome.table) > 1:
+            rows.append(_row([name, *(f"{averages[m]:.2f}" for m in methods)]))
+    return rows
+
+
+def _means_only(outcome: Outcome) -> list[str]:
+    rates: dict[tuple[str, str], list[float]] = {}
+    for record in outcome.records:
+        rates.setdefault((record.method, record.split.split("-")[0]), []).append(record.result["accuracy"])
+    sizes = sorted({size for _, size in rates}, key=lambda s: (len(s), s))
+    rows = [_row(["method", *sizes]), _row(["---", *("---:" for _ in sizes)])]
+    for method in (m.name for m in outcome.experiment.methods):
+        cells = [rates.get((method, size)) for size in sizes]
+        if any(cells):
+            rows.append(_row([method, *(f"{100 * sum(c) / len(c):.2f}" if c else "" for c in cells)]))
+    return rows
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

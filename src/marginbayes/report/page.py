@@ -1,0 +1,97 @@
+"""The page: all experiments of a study in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import asdict
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from marginbayes.report.results import Outcome, outcomes
+from marginbayes.report.sections import section
+from marginbayes.study.records import Record, Records, versions
+from marginbayes.study.spec import Study
+
+__all__ = ["render", "write_report"]
+
+
+class Index:
+    """The records behind the numbers of a page, each embedded once."""
+
+    def __init__(self) -> None:
+        self.place: dict[str, int] = {}
+        self.records: list[dict[str, Any]] = []
+
+    def numbers(self, records: Iterable[Record]) -> str:
+        """Positions of records, for a number to refer to."""
+        return " ".join(str(self._number(r)) for r in records)
+
+    def _number(self, record: Record) -> int:
+        if record.key not in self.place:
+            self.place[record.key] = len(self.records)
+            shown = asdict(record)
+            shown["result"] = {k: v for k, v in record.result.items() if k != "correct"}
+            self.records.append(shown)
+        return self.place[record.key]
+
+
+def write_report(study: Study, records: Records, path: str | Path) -> None:
+    """Write the page of a study."""
+    Path(path).write_text(render(study, records), encoding="utf-8")
+
+
+def render(study: Study, records: Iterable[Record]) -> str:
+    """The page of a study as text."""
+    found = outcomes(study, records)
+    index = Index()
+    body = "".join(section(outcome, index) for outcome in found)
+    # A closing tag inside a string must not end the script element.
+    data = json.dumps(index.records).replace("</", "<\\/")
+    return PAGE.format(
+        title=escape(study.title),
+        paper=escape(study.paper),
+        style=_asset("style.css"),
+        script=_asset("script.js"),
+        contents=_contents(found),
+        state=escape(_state(found)),
+        body=body,
+        records=data,
+    )
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>{style}</style></head>
+<body>
+<h1>{title}</h1>
+<p class="lead">{paper}</p>
+<p class="soft">{state}</p>
+<nav><ul>{contents}</ul></nav>
+{body}
+<dialog aria-label="Records behind a number"><form method="dialog"><button>Close</button></form><pre></pre></dialog>
+<script type="application/json" id="records">{records}</script>
+<script>{script}</script>
+</body></html>
+"""
+
+
+def _asset(name: str) -> str:
+    return files("marginbayes.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _contents(found: Iterable[Outcome]) -> str:
+    return "".join(f'<li><a href="#{o.experiment.name}">{escape(o.experiment.title)}</a></li>' for o in found)
+
+
+def _state(found: list[Outcome]) -> str:
+    done, failed = sum(len(o.records) for o in found), sum(len(o.failed) for o in found)
+    tasks = sum(len(o.experiment.tasks()) for o in found)
+    packages = ", ".join(f"{name} {number}" for name, number in versions().items())
+    lost = f", {failed} failed or given up" if failed else ""
+    return f"{done} of {tasks} tasks finished{lost}. {packages}; {platform.machine()}, {os.cpu_count()} cores."

@@ -1,0 +1,65 @@
+"""Records as tables: for each experiment, a cell for every data set and method that is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from marginbayes.study.protocol import split_names
+from marginbayes.study.records import Record
+from marginbayes.study.spec import Experiment, Study
+from marginbayes.study.statistics import LEVELS, Cell, beats, cell, weighted_mean
+
+__all__ = ["Outcome", "outcomes"]
+
+Table = Mapping[str, Mapping[str, Cell]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An experiment with what was found: cells by data set and method, and records that failed."""
+
+    experiment: Experiment
+    table: Table
+    records: tuple[Record, ...]
+    failed: tuple[Record, ...]
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods with at least one finished cell, in the order of the study."""
+        return [m.name for m in self.experiment.methods if any(m.name in cells for cells in self.table.values())]
+
+    def averages(self, weighted: bool) -> dict[str, float]:
+        """Mean accuracy of each method over the data sets that all methods finished."""
+        shared = [cells for cells in self.table.values() if all(m in cells for m in self.methods)]
+        if not shared:
+            return {}
+        mean = weighted_mean if weighted else lambda cells: sum(c.accuracy for c in cells) / len(cells)
+        return {m: mean([cells[m] for cells in shared]) for m in self.methods}
+
+    def wins(self, first: str, second: str) -> tuple[int, ...]:
+        """On how many sets the first method beats the second, at 68 % and at 95 %."""
+        tested = [beats(c[first], c[second]) for c in self.table.values() if first in c and second in c]
+        return tuple(sum(p < level for p in tested) for level in LEVELS)
+
+
+def outcomes(study: Study, records: Iterable[Record]) -> list[Outcome]:
+    """What was found in each experiment; a cell counts when all of its splits are finished."""
+    known = list(records)
+    return [_outcome(experiment, known) for experiment in study.experiments]
+
+
+def _outcome(experiment: Experiment, records: list[Record]) -> Outcome:
+    keys = {task.key for task in experiment.tasks()}
+    own = [r for r in records if r.key in keys]
+    done: dict[tuple[str, str], list[Record]] = {}
+    for record in own:
+        if record.status == "done":
+            done.setdefault((record.dataset, record.method), []).append(record)
+    table: dict[str, dict[str, Cell]] = {}
+    for dataset in experiment.sets:
+        splits = len(split_names(experiment.protocol, dataset))
+        cells = {m.name: done.get((dataset, m.name), []) for m in experiment.methods}
+        table[dataset] = {name: cell(found) for name, found in cells.items() if len(found) == splits}
+    finished = [r for found in done.values() for r in found]
+    return Outcome(experiment, table, tuple(finished), tuple(r for r in own if r.status != "done"))

@@ -1,0 +1,214 @@
+"""Tables: published numbers beside ours, wins, gaps."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from marginbayes.report.results import Outcome
+from marginbayes.study.records import Record
+from marginbayes.study.statistics import Cell
+
+if TYPE_CHECKING:
+    from marginbayes.report.page import Index
+
+__all__ = ["accuracy_table", "gap_table", "order_table", "wins_table"]
+
+Published = tuple[float, float | None] | None
+
+
+def accuracy_table(outcome: Outcome, index: Index) -> str:
+    """Accuracy of every method on every set, the published one and the difference under it.
+
+    A cell is marked where the published number lies outside of our interval.
+    """
+    methods = outcome.methods
+    rows = []
+    for dataset, cells in outcome.table.items():
+        if cells:
+            shown = [_cell(cells.get(m), _published(outcome, dataset, m), index) for m in methods]
+            rows.append(f"<tr><td>{escape(dataset)}</td>{''.join(shown)}</tr>")
+    rows += [*_means(outcome), *_costs(outcome)]
+    caption = (
+        "Accuracy in per cent with 95 % intervals; below, the published number and the difference. Green: ours is "
+        "higher and the published number lies outside of our interval; red: lower and outside."
+    )
+    return _table(["data set", *methods], rows, caption)
+
+
+def _published(outcome: Outcome, row: str, column: str) -> Published:
+    published = outcome.experiment.published
+    return None if published is None else published.get(row, column)
+
+
+def _cell(found: Cell | None, published: Published, index: Index) -> str:
+    if found is None:
+        return "<td>" + (f"<small>{published[0]:.2f}</small>" if published else "") + "</td>"
+    small = f"{found.accuracy:.2f} ± {found.half_width:.2f}"
+    text = f'<button data-records="{index.numbers(found.records)}">{small}</button>'
+    mark = ""
+    if published is not None:
+        difference = found.accuracy - published[0]
+        if abs(difference) > max(found.half_width, 0.005):
+            mark = ' class="above"' if difference > 0 else ' class="below"'
+        text += f"<small>{published[0]:.2f}, {difference:+.2f}</small>"
+    return f'<td data-value="{found.accuracy}"{mark}>{text}</td>'
+
+
+def _means(outcome: Outcome) -> list[str]:
+    rows = []
+    for name, weighted in (("mean", False), ("mean weighted by test rows", True)):
+        averages = outcome.averages(weighted)
+        if not averages or len(outcome.table) < 2:
+            continue
+        cells = []
+        for method in outcome.methods:
+            published = _published_mean(outcome, method, weighted)
+            small = f"<small>{published:.2f}, {averages[method] - published:+.2f}</small>" if published else ""
+            cells.append(f"<td>{averages[method]:.2f}{small}</td>")
+        rows.append(f'<tr class="mean"><td>{name}</td>{"".join(cells)}</tr>')
+    return rows
+
+
+def _costs(outcome: Outcome) -> list[str]:
+    """Time and size of each method, averaged over its own finished sets."""
+    rows = []
+    for name, key, shown in (("seconds of a fit", "fit_seconds", "{:.3g}"), ("parameters", "parameters", "{:.0f}")):
+        cells = []
+        for method in outcome.methods:
+            known = [r.result[key] for r in outcome.records if r.method == method and key in r.result]
+            cells.append(f"<td>{shown.format(np.mean(known)) if known else ''}</td>")
+        rows.append(f'<tr class="mean"><td>{name}</td>{"".join(cells)}</tr>')
+    return rows
+
+
+def _published_mean(outcome: Outcome, method: str, weighted: bool) -> float | None:
+    """The paper's own average, or that of its numbers on the sets that all methods finished here."""
+    published = outcome.experiment.published
+    if published is None:
+        return None
+    own, about = published.get("average", method), outcome.experiment.extra.get("average", {})
+    if own is not None:
+        finished = sum(method in cells for cells in outcome.table.values())
+        return own[0] if finished == about["sets"] and weighted == about["weighted"] else None
+    shared = [d for d, cells in outcome.table.items() if all(m in cells for m in outcome.methods)]
+    known = [(published.get(d, method), outcome.table[d][method].tested) for d in shared]
+    if not known or any(number is None for number, _ in known):
+        return None
+    weights = [tested if weighted else 1 for _, tested in known]
+    return float(np.average([number[0] for number, _ in known if number], weights=weights))
+
+
+def wins_table(outcome: Outcome) -> str:
+    """How often the method of the row beats that of the column, at 68 % and 95 %, and as published."""
+    methods, published = outcome.methods, _published_wins(outcome)
+    rows = []
+    for first in methods:
+        cells = []
+        for second in methods:
+            if first == second:
+                cells.append("<td>—</td>")
+                continue
+            some, sure = outcome.wins(first, second)
+            theirs = published.get((first, second))
+            small = f"<small>{theirs[0]}/{theirs[1]}</small>" if theirs else ""
+            cells.append(f'<td data-value="{some}">{some}/<b>{sure}</b>{small}</td>')
+        rows.append(f"<tr><td>{escape(first)}</td>{''.join(cells)}</tr>")
+    caption = (
+        "Number of data sets on which the row beats the column at 68 % / 95 %: one-sided paired t-test over folds, "
+        "one-sided binomial test on a test set; below, as published."
+    )
+    return f"<h3>Wins</h3>{_table(['', *methods], rows, caption)}"
+
+
+def _published_wins(outcome: Outcome) -> dict[tuple[str, str], tuple[int, int]]:
+    entry = outcome.experiment.extra.get("wins")
+    if entry is None:
+        return {}
+    names = entry["methods"]
+    return {(a, b): tuple(entry["rows"][i][j]) for i, a in enumerate(names) for j, b in enumerate(names) if a != b}
+
+
+def gap_table(outcome: Outcome) -> str:
+    """What exact learners proved: objective, bound and gap of the last solve, beside the paper's gap."""
+    rows = []
+    for record in sorted(outcome.records, key=lambda r: (r.dataset, r.method, r.split)):
+        certificate = record.result.get("structure_certificate")
+        if certificate is not None:
+            rows.append(_gap_row(outcome, record))
+    if not rows:
+        return ""
+    head = ["data set", "method", "split", "status", "objective", "bound", "gap", "seconds", "published gap, %"]
+    return f"<h3>Certificates</h3>{_table(head, rows, 'Gap: (bound - objective) / max(1, |objective|).')}"
+
+
+def _gap_row(outcome: Outcome, record: Record) -> str:
+    certificate = record.result["structure_certificate"]
+    gaps = outcome.experiment.extra.get("gaps", {"rows": {}, "columns": []})
+    row = gaps["rows"].get(record.dataset)
+    theirs = f"{row[gaps['columns'].index(record.method)]}" if row and record.method in gaps["columns"] else ""
+    numbers = [certificate["objective"], certificate["bound"], certificate["gap"], certificate["seconds"]]
+    shown = ["" if n is None else f"{n:.6g}" for n in numbers]
+    cells = [record.dataset, record.method, record.split, certificate["status"], *shown, theirs]
+    return "<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>"
+
+
+def order_table(outcome: Outcome, index: Index) -> str:
+    """Over random orders: test rates and conditional likelihood."""
+    rows = []
+    for dataset in outcome.experiment.sets:
+        for method in outcome.methods:
+            records = [r for r in outcome.records if (r.dataset, r.method) == (dataset, method)]
+            if method in outcome.table[dataset] and records:
+                rows.append(_order_row(outcome, dataset, method, records, index))
+    head = [
+        "data set",
+        "method",
+        "mean ± std",
+        "median",
+        "worst on train",
+        "best on train",
+        "CLL, mean ± std",
+        "orders",
+    ]
+    return _table(head, rows, "Test accuracy in per cent over random orders, averaged over folds; below, as published.")
+
+
+def _order_row(outcome: Outcome, dataset: str, method: str, records: list[Record], index: Index) -> str:
+    tests = 100 * np.mean([r.result["test_accuracies"] for r in records], axis=0)
+    trains = np.array([r.result["train_accuracies"] for r in records])
+    each = 100 * np.array([r.result["test_accuracies"] for r in records])
+    worst, best = (
+        float(np.mean([e[i] for e, i in zip(each, pick(trains, axis=1), strict=True)]))
+        for pick in (np.argmin, np.argmax)
+    )
+    middle = float(np.median(tests))
+    likelihood = np.sum([r.result["train_cll"] for r in records], axis=0)
+    small = {c: _published(outcome, dataset, c) for c in ("mean", "median", "min", "max")}
+
+    def under(column: str) -> str:
+        number = small[column]
+        if number is None:
+            return ""
+        return f"<small>{number[0]:.2f}{'' if number[1] is None else f' ± {number[1]:.2f}'}</small>"
+
+    mean = f'<button data-records="{index.numbers(records)}">{tests.mean():.2f} ± {tests.std():.2f}</button>'
+    cells = [
+        f"<td>{escape(dataset)}</td><td>{escape(method)}</td>",
+        f'<td data-value="{tests.mean()}">{mean}{under("mean")}</td>',
+        f"<td>{middle:.2f}{under('median')}</td>",
+        f"<td>{worst:.2f}{under('min')}</td><td>{best:.2f}{under('max')}</td>",
+        f'<td data-value="{likelihood.mean()}">{likelihood.mean():.1f} ± {likelihood.std():.1f}</td>',
+        f"<td>{len(tests)}</td>",
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _table(head: list[str], rows: list[str], caption: str) -> str:
+    heading = "".join(f"<th>{escape(h)}</th>" for h in head)
+    return (
+        f'<p class="soft">{escape(caption)}</p><div class="wide"><table><thead><tr>{heading}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )

@@ -1,0 +1,195 @@
+"""The kinds of experiments: what is measured when a task is run."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from marginbayes.evaluation.folds import Task as Rows
+from marginbayes.study.methods import build, validated
+from marginbayes.study.protocol import split
+from marginbayes.study.spec import Task
+
+__all__ = ["KINDS", "measure", "unpack"]
+
+Result = dict[str, Any]
+
+
+def measure(task: Task) -> Result:
+    """Run a task and return what it found."""
+    if task.kind not in KINDS:
+        raise ValueError(f"{task.experiment}: the kind {task.kind!r} is not known; there are {', '.join(KINDS)}")
+    rows = split(task.options["protocol"], task.dataset, task.split, task.seed)
+    return KINDS[task.kind](task, rows)
+
+
+def classify(task: Task, rows: Rows) -> Result:
+    """Accuracy on the test rows, with everything needed to compare it row by row with another method."""
+    model, seconds = _fitted(task, rows)
+    start = time.perf_counter()
+    correct = np.asarray(model.predict(rows.X_test)) == rows.y_test
+    predicted = time.perf_counter() - start
+    return {
+        "accuracy": float(correct.mean()),
+        "tested": len(correct),
+        "trained": len(rows.y_train),
+        "correct": pack(correct),
+        "train_accuracy": float((np.asarray(model.predict(rows.X_train)) == rows.y_train).mean()),
+        "fit_seconds": seconds,
+        "predict_seconds": predicted,
+        **_about(model),
+        **_likelihoods(model, rows),
+    }
+
+
+def missing(task: Task, rows: Rows) -> Result:
+    """Accuracy when so many features of each test row are missing at random; the same ones for every method."""
+    model, seconds = _fitted(task, rows)
+    repeats, n_features = task.options.get("draws", 100), rows.X_test.shape[1]
+    counts = [m for m in task.options["missing"] if m < n_features]
+    curve = []
+    for count in counts:
+        rng = np.random.default_rng([task.seed, count])
+        rates = [_rate_without(model, rows, count, rng) for _ in range(repeats if count else 1)]
+        curve.append([count, float(np.mean(rates)), float(np.std(rates))])
+    return {
+        "accuracy": curve[0][1],
+        "tested": len(rows.y_test),
+        "curve": curve,
+        "fit_seconds": seconds,
+        **_about(model),
+    }
+
+
+def orders(task: Task, rows: Rows) -> Result:
+    """Accuracy and conditional likelihood of order-based learning over many random orders, or for its one order."""
+    drawn = task.method.options["structure_options"]["order"] == "random"
+    count = task.options.get("orders", 100) if drawn else 1
+    tests, trains, likelihoods = [], [], []
+    for number in range(count):
+        model = build({**task.method.options, "structure_options": _seeded(task, number)}, task.seed)
+        model.fit(rows.X_train, rows.y_train)
+        tests.append(float((model.predict(rows.X_test) == rows.y_test).mean()))
+        trains.append(float((model.predict(rows.X_train) == rows.y_train).mean()))
+        likelihoods.append(_likelihoods(model, rows)["train_cll"])
+    return {
+        "accuracy": float(np.mean(tests)),
+        "tested": len(rows.y_test),
+        "orders": count,
+        "test_accuracies": tests,
+        "train_accuracies": trains,
+        "train_cll": likelihoods,
+    }
+
+
+def parts(task: Task, rows: Rows) -> Result:
+    """Accuracy of a convex combination and of each of its members, on the training and on the test rows."""
+    result = classify(task, rows)
+    model, _ = _fitted(task, rows)
+    members = getattr(model.parameter_result_, "members", ())
+    weak = []
+    for network in members:
+        single = type(model).from_network(network)
+        weak.append([float((single.predict(X) == y).mean()) for X, y in _both(rows)])
+    return {**result, "members": weak}
+
+
+KINDS: Mapping[str, Callable[[Task, Rows], Result]] = {
+    "classify": classify,
+    "missing": missing,
+    "orders": orders,
+    "parts": parts,
+}
+
+
+def pack(correct: NDArray[np.bool_]) -> str:
+    """Booleans as text, eight to a byte."""
+    return base64.b64encode(np.packbits(correct).tobytes()).decode("ascii")
+
+
+def unpack(text: str, count: int) -> NDArray[np.bool_]:
+    """Booleans back from text."""
+    return np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8), count=count).astype(bool)
+
+
+def _fitted(task: Task, rows: Rows) -> tuple[Any, float]:
+    model = validated(build(task.method.options, task.seed), task.method.options, rows.y_train, task.seed)
+    start = time.perf_counter()
+    model.fit(rows.X_train, rows.y_train)
+    return model, time.perf_counter() - start
+
+
+def _both(rows: Rows) -> list[tuple[Any, NDArray[Any]]]:
+    return [(rows.X_train, rows.y_train), (rows.X_test, rows.y_test)]
+
+
+def _seeded(task: Task, number: int) -> dict[str, Any]:
+    return {**task.method.options.get("structure_options", {}), "random_state": number}
+
+
+def _rate_without(model: Any, rows: Rows, count: int, rng: np.random.Generator) -> float:
+    hidden = np.argsort(rng.random(rows.X_test.shape), axis=1) < count
+    return float((np.asarray(model.predict(rows.X_test.mask(hidden))) == rows.y_test).mean())
+
+
+def _likelihoods(model: Any, rows: Rows) -> Result:
+    """Sum of log P(class | row) over the training and over the test rows, where the model has probabilities."""
+    inner = getattr(model, "best_estimator_", model)
+    if isinstance(inner, Pipeline):
+        return {}
+    found = {}
+    for name, (X, y) in zip(("train_cll", "test_cll"), _both(rows), strict=True):
+        log_proba = inner.predict_log_proba(X)
+        place = np.searchsorted(inner.classes_, y).clip(max=len(inner.classes_) - 1)
+        known = inner.classes_[place] == y
+        found[name] = float(log_proba[np.flatnonzero(known), place[known]].sum())
+    return found
+
+
+def _about(model: Any) -> Result:
+    """Size of the model, what validation chose, and the certificate where there is one."""
+    found: Result = {}
+    if hasattr(model, "best_params_"):
+        found["chosen"] = {key: _shown(value) for key, value in model.best_params_.items()}
+        model = model.best_estimator_
+    if hasattr(model, "network_"):
+        found["parameters"] = int(sum((t.shape[-1] - 1) * (t.size // t.shape[-1]) for t in model.network_.tables))
+        found["edges"] = len(model.dag_.edges)
+        found |= _certificates(model)
+    elif isinstance(model, Pipeline):
+        machine = model[-1]
+        found["parameters"] = int(machine.support_vectors_.size + machine.dual_coef_.size)
+    return found
+
+
+def _certificates(model: Any) -> Result:
+    found: Result = {}
+    for name, result in (("structure", model.structure_result_), ("parameters", model.parameter_result_)):
+        certificate = result.certificate
+        if certificate is not None:
+            found[f"{name}_certificate"] = {
+                "objective": certificate.objective,
+                "bound": certificate.bound if np.isfinite(certificate.bound) else None,
+                "gap": certificate.gap if np.isfinite(certificate.gap) else None,
+                "status": certificate.status,
+                "seconds": certificate.seconds,
+                "trace": [
+                    [t, o, b if np.isfinite(b) else None] for t, o, b in certificate.trace[:: _step(certificate.trace)]
+                ],
+            }
+    return found
+
+
+def _step(trace: Any, most: int = 60) -> int:
+    """Which part of a long trace to keep."""
+    return max(1, len(trace) // most)
+
+
+def _shown(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)

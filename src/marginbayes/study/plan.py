@@ -1,0 +1,53 @@
+"""What is left to do, and how long it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import mean
+
+from marginbayes.study.protocol import known_size
+from marginbayes.study.records import Record
+from marginbayes.study.spec import Study, Task
+
+__all__ = ["Plan", "plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tasks that are left, with the seconds each may take, and the number of those that are done."""
+
+    left: tuple[tuple[Task, float], ...]
+    done: int
+
+    @property
+    def seconds(self) -> float:
+        """Sum over the tasks that are left, on one core."""
+        return sum(seconds for _, seconds in self.left)
+
+
+def plan(study: Study, records: Mapping[str, Record], longest: float | None = None) -> Plan:
+    """Plan of a study: cheap tasks first; those above `longest` seconds are left out.
+
+    A task is estimated by what its method took on other splits of the same set, else by the method's own expectation.
+    """
+    seen = _seen(records.values())
+    tasks = study.tasks()
+    left = [(task, _estimate(task, seen)) for task in tasks if task.key not in records]
+    kept = [(task, seconds) for task, seconds in left if longest is None or seconds <= longest]
+    return Plan(tuple(sorted(kept, key=lambda item: item[1])), sum(task.key in records for task in tasks))
+
+
+def _seen(records: Iterable[Record]) -> dict[tuple[str, str, str], float]:
+    times: dict[tuple[str, str, str], list[float]] = {}
+    for record in records:
+        times.setdefault((record.experiment, record.dataset, record.method), []).append(record.seconds)
+    return {key: mean(values) for key, values in times.items()}
+
+
+def _estimate(task: Task, seen: Mapping[tuple[str, str, str], float]) -> float:
+    known = seen.get((task.experiment, task.dataset, task.method.name))
+    if known is not None:
+        return known
+    fixed, per_million = task.method.expected
+    return fixed + per_million * known_size(task.dataset) / 1e6

@@ -1,0 +1,103 @@
+"""What is finished: one line of JSON for each task, never written in part, never lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Record", "Records", "versions"]
+
+PACKAGES = ("marginbayes", "numpy", "scipy", "scikit-learn", "numba", "pandas")
+
+
+@dataclass(frozen=True)
+class Record:
+    """The outcome of one task.
+
+    Parameters
+    ----------
+    key : str
+        `Task.key`.
+    experiment, dataset, method, split : str
+    status : {"done", "failed", "over budget"}
+    seconds : float
+        Wall-clock time of the whole task.
+    result : mapping
+        What the kind of experiment measures.
+    seed : int
+    versions : mapping
+        Of the packages it was made with.
+    """
+
+    key: str
+    experiment: str
+    dataset: str
+    method: str
+    split: str
+    status: str
+    seconds: float
+    result: Mapping[str, Any]
+    seed: int
+    versions: Mapping[str, str]
+
+
+class Records:
+    """The records in a folder."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.path = Path(folder) / "records.jsonl"
+
+    def __iter__(self) -> Iterator[Record]:
+        """All records, the last one of each task."""
+        yield from self.by_key().values()
+
+    def by_key(self) -> dict[str, Record]:
+        """Records by the key of their task."""
+        if not self.path.exists():
+            return {}
+        found = {}
+        for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), 1):
+            if not line.strip():
+                continue
+            try:
+                record = Record(**json.loads(line))
+            except (json.JSONDecodeError, TypeError):
+                raise ValueError(f"{self.path}, line {number}, is no record; remove the line and run again") from None
+            found[record.key] = record
+        return found
+
+    def append(self, record: Record) -> None:
+        """Add a record; it is on the disk, whole, when this returns."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._mend()
+        line = (json.dumps(asdict(record), sort_keys=True) + "\n").encode()
+        with self.path.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _mend(self) -> None:
+        """Drop the beginning of a line that a crash left at the end."""
+        if not self.path.exists() or not self.path.stat().st_size:
+            return
+        with self.path.open("rb+") as file:
+            content = file.read()
+            if not content.endswith(b"\n"):
+                file.truncate(content.rfind(b"\n") + 1)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that numbers depend on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

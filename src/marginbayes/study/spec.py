@@ -1,0 +1,227 @@
+"""A study as it is written down: a TOML file with methods, experiments, and what a paper published."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Experiment", "Method", "Published", "Study", "Task", "load_study"]
+
+Options = Mapping[str, Any]
+
+EXTRA = {"average", "gaps", "wins"}
+KNOWN = EXTRA | {
+    *("title", "kind", "sets", "methods", "protocol", "seed", "options"),
+    *("published", "claims", "absent", "quick", "note"),
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to learn a classifier.
+
+    Parameters
+    ----------
+    name : str
+    options : mapping
+        What `marginbayes.study.methods.build` makes an estimator of.
+    expected : (float, float)
+        Seconds of one task before anything was measured: fixed, and for each million of training cells.
+    """
+
+    name: str
+    options: Options
+    expected: tuple[float, float] = (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Published:
+    """Numbers of a paper's table: for each row and column a value and the half-width of its interval, or None."""
+
+    rows: Mapping[str, Mapping[str, tuple[float, float | None]]]
+    source: str = ""
+
+    def get(self, row: str, column: str) -> tuple[float, float | None] | None:
+        """The published number of a cell, None where the paper has none."""
+        return self.rows.get(row, {}).get(column)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to run: a method on one split of one data set, in one experiment."""
+
+    experiment: str
+    kind: str
+    dataset: str
+    method: Method
+    split: str
+    seed: int
+    options: Options = field(hash=False, default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Name by which a finished task is found again; another definition of the task is another task."""
+        what = {
+            "kind": self.kind,
+            "method": dict(self.method.options),
+            "options": dict(self.options),
+            "seed": self.seed,
+        }
+        text = json.dumps(what, sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+        return "/".join((self.experiment, self.dataset, self.method.name, self.split, digest))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Data sets, methods, how rows are split, and the numbers to compare with."""
+
+    name: str
+    title: str
+    kind: str
+    sets: tuple[str, ...]
+    methods: tuple[Method, ...]
+    protocol: Options
+    seed: int
+    options: Options = field(default_factory=dict)
+    published: Published | None = None
+    claims: tuple[Options, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict)
+    quick: Options = field(default_factory=dict)
+    note: str = ""
+    extra: Options = field(default_factory=dict)  # further published things that only a report reads
+
+    def tasks(self) -> list[Task]:
+        """Everything to run, set by set, so that a set is complete before the next one begins."""
+        from marginbayes.study.protocol import split_names
+
+        own = {**self.options, "protocol": dict(self.protocol)}
+        return [
+            Task(self.name, self.kind, dataset, method, split, self.seed, own)
+            for dataset in self.sets
+            for split in split_names(self.protocol, dataset)
+            for method in self.methods
+        ]
+
+    def shortened(self) -> Experiment | None:
+        """The part that ends in minutes, None where there is none."""
+        if not self.quick:
+            return None
+        sets = tuple(self.quick.get("sets", self.sets))
+        names = self.quick.get("methods", [m.name for m in self.methods])
+        protocol = {**self.protocol, **self.quick.get("protocol", {})}
+        options = {**self.options, **self.quick.get("options", {})}
+        methods = tuple(m for m in self.methods if m.name in names)
+        return replace(self, sets=sets, methods=methods, protocol=protocol, options=options)
+
+
+@dataclass(frozen=True)
+class Study:
+    """All experiments about one paper."""
+
+    name: str
+    title: str
+    paper: str
+    experiments: tuple[Experiment, ...]
+
+    def tasks(self) -> list[Task]:
+        """Everything to run."""
+        return [task for experiment in self.experiments for task in experiment.tasks()]
+
+    def shortened(self) -> Study:
+        """The part that ends in minutes."""
+        short = [e.shortened() for e in self.experiments]
+        return replace(self, experiments=tuple(e for e in short if e is not None))
+
+    def only(self, experiments: Sequence[str] = (), sets: Sequence[str] = (), methods: Sequence[str] = ()) -> Study:
+        """The part with these experiments, data sets and methods; an unknown name is an error."""
+        known = {
+            "experiment": {e.name for e in self.experiments},
+            "data set": {s for e in self.experiments for s in e.sets},
+            "method": {m.name for e in self.experiments for m in e.methods},
+        }
+        for what, asked in (("experiment", experiments), ("data set", sets), ("method", methods)):
+            for name in asked:
+                if name not in known[what]:
+                    raise ValueError(f"{self.name} has no {what} {name!r}; it has {', '.join(sorted(known[what]))}")
+        kept = [
+            replace(
+                e,
+                sets=tuple(s for s in e.sets if not sets or s in sets),
+                methods=tuple(m for m in e.methods if not methods or m.name in methods),
+            )
+            for e in self.experiments
+            if not experiments or e.name in experiments
+        ]
+        return replace(self, experiments=tuple(kept))
+
+
+def load_study(path: str | Path) -> Study:
+    """Study in a TOML file."""
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name the TOML file of a study in it")
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a study: {error}") from None
+    for needed in ("title", "methods", "experiments"):
+        if needed not in document:
+            raise ValueError(f"{path} is not a study: it lacks {needed!r}")
+    methods = {name: _method(name, options) for name, options in document["methods"].items()}
+    seed = int(document.get("seed", 0))
+    experiments = tuple(
+        _experiment(name, entry, methods, seed, str(path)) for name, entry in document["experiments"].items()
+    )
+    return Study(path.stem, document["title"], document.get("paper", ""), experiments)
+
+
+def _method(name: str, options: Options) -> Method:
+    rest = {key: value for key, value in options.items() if key != "expected"}
+    fixed, per_million = options.get("expected", (1.0, 1.0))
+    return Method(name, rest, (float(fixed), float(per_million)))
+
+
+def _experiment(name: str, entry: Options, methods: Mapping[str, Method], seed: int, path: str) -> Experiment:
+    if unknown := entry.keys() - KNOWN:
+        raise ValueError(f"{path}: experiment {name!r} has {min(unknown)!r}, which no study knows")
+    for method in entry["methods"]:
+        if method not in methods:
+            raise ValueError(f"{path}: experiment {name!r} names the method {method!r}, which is not defined")
+    return Experiment(
+        name,
+        entry["title"],
+        entry.get("kind", "classify"),
+        tuple(entry["sets"]),
+        tuple(methods[m] for m in entry["methods"]),
+        entry.get("protocol", {}),
+        int(entry.get("seed", seed)),
+        entry.get("options", {}),
+        _published(entry["published"], f"{path}: {name}") if "published" in entry else None,
+        tuple(entry.get("claims", ())),
+        entry.get("absent", {}),
+        entry.get("quick", {}),
+        " ".join(entry.get("note", "").split()),
+        {key: value for key, value in entry.items() if key in EXTRA},
+    )
+
+
+def _published(entry: Options, where: str) -> Published:
+    columns, rows = entry["columns"], {}
+    for row, cells in entry["rows"].items():
+        if len(cells) != len(columns):
+            raise ValueError(f"{where}: the row {row!r} has {len(cells)} cells for {len(columns)} columns")
+        numbers = {c: _number(cell) for c, cell in zip(columns, cells, strict=True) if cell != "-"}
+        rows[row] = numbers
+    return Published(rows, entry.get("source", ""))
+
+
+def _number(cell: Any) -> tuple[float, float | None]:
+    if isinstance(cell, list):
+        return float(cell[0]), float(cell[1])
+    return float(cell), None

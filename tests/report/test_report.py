@@ -1,0 +1,145 @@
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marginbayes.report import summary, write_report
+from marginbayes.report.charts import critical_difference, lines, scatter
+from marginbayes.report.page import render
+from marginbayes.study import Record, Records, load_study
+from marginbayes.study.kinds import pack
+
+STUDY = Path(__file__).parents[2] / "studies" / "peharz2012.toml"
+
+
+class Balanced(HTMLParser):
+    """Fails where tags do not close in order."""
+
+    VOID = ("meta", "br")
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, _attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, _attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture
+def records(tmp_path):
+    """Made-up outcomes of three methods on three sets of the first study, one task failed."""
+    study = load_study(STUDY)
+    rng = np.random.default_rng(0)
+    found = Records(tmp_path / "run")
+    for task in study.only(sets=["iris", "car", "heart"], methods=["NB", "TAN", "SM"]).tasks():
+        correct = rng.random(40) < {"NB": 0.8, "TAN": 0.85, "SM": 0.9}[task.method.name]
+        result = {"accuracy": float(correct.mean()), "tested": 40, "correct": pack(correct), "fit_seconds": 0.1}
+        result["parameters"] = 12
+        if task.method.name == "SM":
+            trace = [[0.1, 1.0, 9.0], [0.5, 2.0, 4.0], [1.0, 2.5, 3.0]]
+            result["structure_certificate"] = {
+                "objective": 2.5, "bound": 3.0, "gap": 0.2, "status": "time limit", "seconds": 1.0, "trace": trace
+            }  # fmt: skip
+        found.append(
+            Record(task.key, task.experiment, task.dataset, task.method.name, task.split, "done", 0.2, result, 1, {})
+        )
+    task = study.only(sets=["vote"], methods=["NB"]).tasks()[0]
+    error = {"error": "ValueError: </script> is not a set"}
+    found.append(Record(task.key, "table2", "vote", "NB", task.split, "failed", 0.2, error, 1, {}))
+    return found
+
+
+def test_the_page_is_whole_and_needs_no_network(records):
+    page = render(load_study(STUDY), records)
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    assert not re.search(r"""(src|href)=["'](?!#)""", page)
+    assert "http" not in page
+
+
+def test_numbers_on_the_page_are_those_of_the_records(records):
+    page = render(load_study(STUDY), records)
+    rates = [r.result["accuracy"] for r in records if (r.dataset, r.method) == ("iris", "NB")]
+    assert f"{100 * np.mean(rates):.2f} ±" in page
+    assert "94.00, " in page  # published
+    assert "time limit" in page
+
+
+def test_every_number_opens_records_that_exist(records):
+    page = render(load_study(STUDY), records)
+    embedded = json.loads(re.search(r'id="records">(.*?)</script>', page, re.S)[1].replace("<\\/", "</"))
+    used = {int(i) for group in re.findall(r'data-records="([\d ]+)"', page) for i in group.split()}
+    assert used == set(range(len(embedded)))
+
+
+def test_text_from_records_cannot_break_the_page(records):
+    assert "&lt;/script&gt; is not a set" in render(load_study(STUDY), records)
+
+
+def test_the_summary_has_a_row_for_each_finished_set_and_the_published_number(records):
+    text = summary(load_study(STUDY), records)
+    assert re.search(r"^\| iris \| [\d.]+ ± [\d.]+ \(94.00\)", text, re.M)
+    assert "failed: vote, NB" in text
+
+
+def test_an_empty_run_gives_a_page_that_says_so(tmp_path):
+    write_report(load_study(STUDY), Records(tmp_path / "none"), tmp_path / "r.html")
+    assert "Nothing of this is finished yet" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_higher_values_are_drawn_higher_and_later_ones_further_right():
+    svg = lines({"a": [(1, 10.0), (2, 30.0), (4, 20.0)]}, "x", "y")
+    points = [tuple(map(float, p.split(","))) for p in re.search(r'points="([^"]+)"', svg)[1].split()]
+    assert points[0][0] < points[1][0] < points[2][0]
+    assert points[1][1] < points[2][1] < points[0][1]
+
+
+def test_charts_of_nothing_are_nothing_and_of_one_point_stand():
+    assert lines({}, "x", "y") == ""
+    assert scatter({}, "x", "y") == ""
+    assert "circle" in scatter({"a": (1.0, 5.0)}, "x", "y")
+
+
+def test_the_rank_diagram_names_every_method_and_draws_a_bar_for_each_group():
+    svg = critical_difference({"a": 1.2, "b": 2.0, "c": 2.8}, 1.0, [["a", "b"], ["b", "c"]])
+    assert svg.count('class="bar"') == 3
+    assert all(f"{name} ({rank:.2f})" in svg for name, rank in {"a": 1.2, "b": 2.0, "c": 2.8}.items())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_browser_sorts_tables_and_opens_records(records, tmp_path, scheme):
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium on this machine")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = tmp_path / "r.html"
+    write_report(load_study(STUDY), records, path)
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(color_scheme=scheme)
+        errors = []
+        page.on("pageerror", lambda error: errors.append(error))
+        page.goto(path.as_uri())
+        page.locator("thead th").nth(1).click()
+        cells = page.locator("table").first.locator("tbody tr:not(.mean) td:nth-child(2)")
+        shown = [float(v) for v in cells.evaluate_all("cells => cells.map(c => c.dataset.value ?? 'nan')")]
+        page.locator("td button").first.click()
+        record = page.locator("dialog pre").inner_text()
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        browser.close()
+    assert not errors
+    assert shown == sorted(shown, reverse=True)
+    assert '"experiment": "table2"' in record
+    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 31)"}[scheme]

@@ -1,0 +1,166 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from marginbayes.study import Records, load_study, run
+from marginbayes.study.plan import plan
+from marginbayes.study.runner import perform
+
+TEXT = """
+title = "small"
+seed = 3
+[methods.NB]
+structure = "nb"
+[methods.TAN]
+structure = "tan"
+[methods.tuned]
+structure = "nb"
+grid = { smoothing = [0.1, 1.0] }
+[methods.SVM]
+estimator = "svm"
+[methods.AODE]
+estimator = "aode"
+[methods.broken]
+structure = "no-such-structure"
+[experiments.e]
+title = "e"
+methods = ["NB", "TAN", "tuned", "SVM"]
+sets = ["iris"]
+quick = { methods = ["NB"] }
+protocol = { folds = 3 }
+[experiments.bad]
+title = "bad"
+methods = ["broken"]
+sets = ["iris"]
+protocol = { test = { iris = 50 } }
+[experiments.holes]
+title = "holes"
+kind = "missing"
+methods = ["NB"]
+sets = ["iris"]
+protocol = { test = { iris = 50 } }
+options = { missing = [0, 2], draws = 3 }
+[experiments.orders]
+title = "orders"
+kind = "orders"
+methods = ["RO"]
+sets = ["iris"]
+protocol = { test = { iris = 50 } }
+options = { orders = 4 }
+[methods.RO]
+structure = "OrderBased"
+structure_options = { order = "random" }
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(TEXT)
+    return load_study(path)
+
+
+def essence(records):
+    """What does not depend on the clock."""
+    timed = ("fit_seconds", "predict_seconds")
+    return {
+        r.key: (r.status, json.dumps({k: v for k, v in r.result.items() if k not in timed}, sort_keys=True))
+        for r in records
+    }
+
+
+def test_a_run_leaves_nothing_undone_and_a_second_one_repeats_nothing(study, tmp_path):
+    records = Records(tmp_path / "run")
+    left = run(study, records)
+    assert (left.left, left.done) == ((), len(study.tasks()))
+    before = records.path.read_bytes()
+    run(study, records)
+    assert records.path.read_bytes() == before
+
+
+def test_a_run_that_was_cut_anywhere_resumes_to_the_same_records(study, tmp_path):
+    whole = Records(tmp_path / "whole")
+    run(study, whole)
+    content = whole.path.read_bytes()
+    for cut in (0, 1, len(content) // 3, len(content) // 2, len(content) - 1):
+        part = Records(tmp_path / f"cut{cut}")
+        part.path.parent.mkdir()
+        part.path.write_bytes(content[:cut])
+        part._mend()
+        run(study, part)
+        assert essence(part) == essence(whole)
+
+
+def test_a_killed_process_loses_no_finished_task(study, tmp_path):
+    script = "import sys; from marginbayes.study import *\nrun(load_study(sys.argv[1]), Records(sys.argv[2]))\n"
+    folder = tmp_path / "killed"
+    child = subprocess.Popen([sys.executable, "-c", script, tmp_path / "small.toml", folder])
+    records = Records(folder)
+    while child.poll() is None and not (records.path.exists() and records.path.read_bytes().count(b"\n") >= 3):
+        time.sleep(0.01)
+    if child.poll() is None:
+        os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    survived = essence(records)
+    assert len(survived) >= 3
+    run(study, records)
+    whole = Records(tmp_path / "whole")
+    run(study, whole)
+    assert essence(records) == essence(whole)
+    assert survived.items() <= essence(whole).items()
+
+
+def test_an_error_is_a_record_and_stops_nothing(study):
+    task = next(t for t in study.tasks() if t.experiment == "bad")
+    record = perform(task)
+    assert record.status == "failed"
+    assert "no-such-structure" in record.result["error"]
+
+
+def test_a_task_over_its_budget_is_given_up(study):
+    task = next(t for t in study.tasks() if t.method.name == "tuned")
+    record = perform(task, budget=1e-3)
+    assert record.status == "over budget"
+
+
+def test_accuracy_is_that_of_a_plain_fit(study):
+    from marginbayes import BayesNetClassifier
+    from marginbayes.study.protocol import split
+
+    task = next(t for t in study.tasks() if t.method.name == "TAN")
+    rows = split(task.options["protocol"], "iris", task.split, 3)
+    clf = BayesNetClassifier("tan").fit(rows.X_train, rows.y_train)
+    assert perform(task).result["accuracy"] == clf.score(rows.X_test, rows.y_test)
+
+
+def test_missing_features_and_orders_give_curves_and_lists(study):
+    holes = perform(next(t for t in study.tasks() if t.experiment == "holes")).result
+    assert [point[0] for point in holes["curve"]] == [0, 2]
+    assert holes["curve"][0][1] == holes["accuracy"]
+    orders = perform(next(t for t in study.tasks() if t.experiment == "orders")).result
+    assert len(orders["test_accuracies"]) == orders["orders"] == 4
+
+
+def test_the_plan_learns_from_what_was_measured(study, tmp_path):
+    records = Records(tmp_path / "run")
+    first = study.only(["e"], methods=["NB"])
+    assert plan(first, {}).seconds == pytest.approx(3 * (1 + 600e-6))
+    run(first, records)
+    task = first.tasks()[0]
+    known = records.by_key()
+    del known[task.key]
+    rest = [r.seconds for r in known.values()]
+    assert plan(first, known).seconds == pytest.approx(sum(rest) / len(rest))
+    assert plan(first, {}, longest=0.5).left == ()
+
+
+def test_a_line_that_is_no_record_is_named(tmp_path):
+    records = Records(tmp_path)
+    records.path.write_text("{}\n")
+    with pytest.raises(ValueError, match="line 1"):
+        records.by_key()
