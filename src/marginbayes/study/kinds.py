@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from marginbayes.evaluation.folds import Task as Rows
 from marginbayes.study.methods import build, validated
-from marginbayes.study.protocol import split
+from marginbayes.study.protocol import split, whole
 from marginbayes.study.spec import Task
 
 __all__ = ["KINDS", "measure", "unpack"]
@@ -119,10 +120,26 @@ def unpack(text: str, count: int) -> NDArray[np.bool_]:
 
 
 def _fitted(task: Task, rows: Rows) -> tuple[Any, float]:
-    model = validated(build(task.method.options, task.seed), task.method.options, rows.y_train, task.seed)
+    model = build(task.method.options, task.seed)
+    if task.method.options.get("structure_rows") == "all":
+        model.set_params(structure=_graph(task))
+    model = validated(model, task.method.options, rows.y_train, task.seed)
     start = time.perf_counter()
     model.fit(rows.X_train, rows.y_train)
     return model, time.perf_counter() - start
+
+
+def _graph(task: Task) -> Any:
+    """The structure of a method from all rows of the set, where training sets are too small to learn one."""
+    options = {"structure": task.method.options["structure"]}
+    key = json.dumps([task.dataset, options, task.options["protocol"]], sort_keys=True)
+    if key not in _graphs:
+        data = whole(task.options["protocol"], task.dataset)
+        _graphs[key] = build(options, task.seed).fit(data.X, data.y).dag_
+    return _graphs[key]
+
+
+_graphs: dict[str, Any] = {}
 
 
 def _both(rows: Rows) -> list[tuple[Any, NDArray[Any]]]:

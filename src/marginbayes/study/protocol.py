@@ -8,25 +8,27 @@ A protocol is a mapping:
 - ``sizes = [10, 20], repeats = 5``: training sets of these sizes, drawn anew, the rest being the test set; a set that
   a rule generates is generated anew, with the arguments ``generate = {...}``;
 - ``complete``: whether rows with missing cells are left out (yes), ``keep = [...]``: not of these sets;
-- ``first = 10000``: the training set is a stratified sample of this size.
+- ``first = 10000``: the training set is a stratified sample of this size;
+- ``levels = "all"``: numbers are discretised beforehand, by all rows, where training sets are too small to do it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes import datasets
+from marginbayes import MDLPDiscretizer, datasets
 from marginbayes.datasets import synthetic
 from marginbayes.datasets.dataset import Dataset
 from marginbayes.evaluation.folds import Task as Rows
 from marginbayes.evaluation.folds import holdout, stratified_tasks
 
-__all__ = ["known_size", "split", "split_names", "validation_folds"]
+__all__ = ["known_size", "split", "split_names", "validation_folds", "whole"]
 
 Protocol = Mapping[str, Any]
 
@@ -58,14 +60,20 @@ def split(protocol: Protocol, dataset: str, name: str, seed: int) -> Rows:
         size, repeat = map(int, name.split("-"))
         if dataset in GENERATORS:
             return _generated(protocol, dataset, size, seed + repeat)
-        return _sampled(_load(dataset, _complete(protocol, dataset)), size, repeat, seed)
-    data = _load(dataset, _complete(protocol, dataset))
+        return _sampled(whole(protocol, dataset), size, repeat, seed)
+    data = whole(protocol, dataset)
     if name == "all":
         return holdout(data.X, data.y, data.X, data.y)
     if name == "test":
         return _shortened(_test_set(data, protocol["test"][dataset], seed), protocol, seed)
     folds = stratified_tasks(data.X, data.y.to_numpy(), protocol.get("folds", 5), random_state=seed)
     return next(rows for rows in folds if f"fold{rows.fold}" == name)
+
+
+def whole(protocol: Protocol, dataset: str) -> Dataset:
+    """All rows of a data set that take part."""
+    complete = bool(protocol.get("complete", True)) and dataset not in protocol.get("keep", ())
+    return _load(dataset, complete, protocol.get("levels") == "all")
 
 
 def validation_folds(labels: Any, seed: int, large: int = 1000) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -89,12 +97,20 @@ def _catalogue() -> tuple[datasets.Record, ...]:
 
 
 @lru_cache(maxsize=2)
-def _load(dataset: str, complete: bool) -> Dataset:
-    return datasets.load(dataset, complete=complete)
+def _load(dataset: str, complete: bool, levels: bool) -> Dataset:
+    data = datasets.load(dataset, complete=complete)
+    return replace(data, X=_discretised(data)) if levels else data
 
 
-def _complete(protocol: Protocol, dataset: str) -> bool:
-    return bool(protocol.get("complete", True)) and dataset not in protocol.get("keep", ())
+def _discretised(data: Dataset) -> Any:
+    """The features with intervals instead of numbers."""
+    X = data.X.copy()
+    for name, kind in data.kinds.items():
+        if kind == "numeric":
+            column = MDLPDiscretizer().fit(X[[name]], data.y).transform(X[[name]])
+            X[name] = np.asarray(column).reshape(-1)
+            X[name] = X[name].astype("Int64").astype("category")
+    return X
 
 
 def _test_set(data: Dataset, choice: str | int, seed: int) -> Rows:

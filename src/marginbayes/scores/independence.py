@@ -1,0 +1,82 @@
+"""Conditional independence of two variables given any others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc, xlogy
+
+from marginbayes.data.rows import Rows
+
+__all__ = ["Independence"]
+
+
+class Independence:
+    """Tests of I(X; Y | Z) over the rows in which all of these variables are observed.
+
+    Two variables count as dependent where their information, in bits, exceeds the threshold, and is not what chance
+    makes of independent variables (a chi-squared test of 2 n I at level alpha, its degrees of freedom those of the
+    levels that occur; with ``alpha=None`` the threshold alone decides).
+    """
+
+    def __init__(self, rows: Rows, threshold: float, alpha: float | None) -> None:
+        self.rows, self.threshold, self.alpha = rows, threshold, alpha
+        self.known: dict[tuple[int, int, frozenset[int]], tuple[float, float]] = {}
+
+    def information(self, x: int, y: int, given: Iterable[int] = ()) -> float:
+        """I(X; Y | given) in bits."""
+        return self._tested(x, y, frozenset(given))[0]
+
+    def dependent(self, x: int, y: int, given: Iterable[int] = ()) -> bool:
+        """Whether the two are dependent, by threshold and test."""
+        information, chance = self._tested(x, y, frozenset(given))
+        return information > self.threshold and (self.alpha is None or chance < self.alpha)
+
+    def _tested(self, x: int, y: int, given: frozenset[int]) -> tuple[float, float]:
+        key = min(x, y), max(x, y), given
+        if key not in self.known:
+            self.known[key] = _test(self.rows, *key[:2], sorted(given))
+        return self.known[key]
+
+
+def _test(rows: Rows, x: int, y: int, given: list[int]) -> tuple[float, float]:
+    """Information in bits, and the chance of so much if the two are independent."""
+    cards, codes = rows.cardinalities, rows.codes
+    seen = np.ones(len(rows), bool)
+    for v in (x, y, *given):
+        seen &= codes[v] < cards[v]
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    weights, total = weights[seen], float(weights[seen].sum())
+    if not total:
+        return 0.0, 1.0
+    slices = _patterns([codes[v][seen] for v in given], [cards[v] for v in given], len(weights))
+    with_x = slices * cards[x] + codes[x][seen]
+    with_y = slices * cards[y] + codes[y][seen]
+    both = _patterns([with_x, codes[y][seen]], [int(with_x.max()) + 1, cards[y]], len(weights))
+    nats = (_plogp(both, weights) + _plogp(slices, weights) - _plogp(with_x, weights) - _plogp(with_y, weights)) / total
+    levels_x, levels_y = (_levels(pairs, card) for pairs, card in ((with_x, cards[x]), (with_y, cards[y])))
+    freedom = int(((levels_x - 1) * (levels_y - 1)).sum())
+    information = max(0.0, float(nats))
+    return information / np.log(2), float(chdtrc(freedom, 2 * total * information)) if freedom else 1.0
+
+
+def _patterns(columns: list[NDArray[np.integer]], cards: list[int], n: int) -> NDArray[np.int64]:
+    """Number of the pattern that each row shows, counting only patterns that occur."""
+    pattern = np.zeros(n, np.int64)
+    for column, card in zip(columns, cards, strict=True):
+        pattern = pattern * card + column
+        # There are at most as many patterns as rows, so a table of all that could follow is small: no sort is needed.
+        pattern = (np.cumsum(np.bincount(pattern) > 0) - 1)[pattern]
+    return pattern
+
+
+def _plogp(pattern: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
+    counts = np.bincount(pattern, weights)
+    return float(xlogy(counts, counts).sum())
+
+
+def _levels(pairs: NDArray[np.int64], card: int) -> NDArray[np.int64]:
+    """How many levels of a variable occur in each slice, from its pairs of slice and level."""
+    return np.bincount(np.flatnonzero(np.bincount(pairs)) // card)
