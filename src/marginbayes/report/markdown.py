@@ -14,7 +14,7 @@ __all__ = ["summary"]
 
 def summary(study: Study, records: Iterable[Record]) -> str:
     """Markdown of all experiments: ours, the published number in brackets, and what is left."""
-    parts = [f"# {study.title}", "", study.paper, ""]
+    parts = [f"# {study.title}", "", *([study.paper, ""] if study.paper else [])]
     for outcome in outcomes(study, records):
         parts += [f"## {outcome.experiment.title}", "", *_body(outcome), ""]
     return "\n".join(parts).rstrip() + "\n"

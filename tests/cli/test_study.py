@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+TEXT = """
+title = "Small"
+seed = 1
+[methods.NB]
+structure = "nb"
+[methods.TAN]
+structure = "tan"
+[experiments.e]
+title = "E"
+methods = ["NB", "TAN"]
+sets = ["iris"]
+protocol = { folds = 2 }
+quick = { methods = ["NB"] }
+"""
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(TEXT)
+    return "small.toml"
+
+
+def test_a_study_is_planned_run_resumed_and_reported(run, study):
+    assert "4 to run" in run("study", "plan", study).stderr
+    assert "2 tasks done, 0 left" in run("study", "run", study, "--quick").stdout
+    second = run("study", "run", study)
+    assert "4 tasks done, 0 left" in second.stdout
+    assert "2 tasks done, 2 to run" in second.stderr
+    assert run("report", study, "-o", "r.html").stdout.strip() == "r.html written"
+    assert "<h1>Small</h1>" in Path("r.html").read_text(encoding="utf-8")
+    run("report", study, "-o", "r.md")
+    assert "| iris |" in Path("r.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["study", "run", "none.toml"], "none.toml"),
+        (["study", "run", "small.toml", "--set", "wine"], "'wine'"),
+        (["report", "small.toml"], "run the study first"),
+    ],
+)
+@pytest.mark.usefixtures("study")
+def test_bad_input_is_one_sentence(fails, words, said):
+    assert said in fails(*words)
