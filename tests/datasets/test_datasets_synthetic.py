@@ -193,3 +193,11 @@ def test_class_trees_have_the_size_of_the_paper_by_default() -> None:
 def test_a_part_without_rows_is_refused() -> None:
     with pytest.raises(ValueError, match="both parts need rows: n_train is 0"):
         synthetic.informative_edge(0, 10)
+
+
+def test_a_random_distribution_gives_every_pattern_its_own_probability() -> None:
+    data = synthetic.random_distribution(3, 200_000, 10, random_state=2)
+    joint = np.random.default_rng(2).dirichlet(np.ones(8))
+    X, y, *_ = data.split()
+    pattern = y.to_numpy() + 2 * X["X1"].astype(int).to_numpy() + 4 * X["X2"].astype(int).to_numpy()
+    np.testing.assert_allclose(np.bincount(pattern, minlength=8) / 200_000, joint, atol=0.005)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,21 @@ def _ranking(outcome: Outcome, _claim: Claim) -> str:
     return ", ".join(f"{m} {100 * np.mean(means[m]):.2f} %" for m in order) or NOTHING
 
 
+def _likelihoods(outcome: Outcome, _claim: Claim) -> str:
+    """Mean conditional log-likelihood of the training rows, the highest first, tested pair by neighbouring pair."""
+    found: dict[str, dict[tuple[str, str], float]] = {}
+    for record in outcome.records:
+        found.setdefault(record.method, {})[record.dataset, record.split] = record.result["train_cll"]
+    order = sorted(found, key=lambda m: -float(np.mean(list(found[m].values()))))
+    said = [f"{m} {np.mean(list(found[m].values())):.0f}" for m in order]
+    for first, second in pairwise(order):
+        shared = sorted(found[first].keys() & found[second].keys())
+        if len(shared) > 1:
+            ours, theirs = ([found[m][key] for key in shared] for m in (first, second))
+            said.append(f"{first} above {second}: p = {ttest_rel(ours, theirs, alternative='greater').pvalue:.2g}")
+    return "; ".join(said) or NOTHING
+
+
 def _curves(outcome: Outcome, _claim: Claim) -> str:
     """Where curves of accuracy against missing features cross."""
     found = []
@@ -141,6 +157,7 @@ MEASURES: Mapping[str, Callable[[Outcome, Claim], str]] = {
     "paired": _paired,
     "pairs": _pairs,
     "ranking": _ranking,
+    "likelihoods": _likelihoods,
     "curves": _curves,
     "members": _members,
     "trend": _trend,

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from marginbayes.evaluation.folds import Task as Rows
 from marginbayes.study.methods import build, validated
 from marginbayes.study.protocol import split, whole
+from marginbayes.study.sequences import label
 from marginbayes.study.spec import Task
 
 __all__ = ["KINDS", "measure", "unpack"]
@@ -26,12 +27,12 @@ def measure(task: Task) -> Result:
     """Run a task and return what it found."""
     if task.kind not in KINDS:
         raise ValueError(f"{task.experiment}: the kind {task.kind!r} is not known; there are {', '.join(KINDS)}")
-    rows = split(task.options["protocol"], task.dataset, task.split, task.seed)
-    return KINDS[task.kind](task, rows)
+    return KINDS[task.kind](task)
 
 
-def classify(task: Task, rows: Rows) -> Result:
+def classify(task: Task) -> Result:
     """Accuracy on the test rows, with everything needed to compare it row by row with another method."""
+    rows = _rows(task)
     model, seconds = _fitted(task, rows)
     start = time.perf_counter()
     correct = np.asarray(model.predict(rows.X_test)) == rows.y_test
@@ -49,8 +50,9 @@ def classify(task: Task, rows: Rows) -> Result:
     }
 
 
-def missing(task: Task, rows: Rows) -> Result:
+def missing(task: Task) -> Result:
     """Accuracy when so many features of each test row are missing at random; the same ones for every method."""
+    rows = _rows(task)
     model, seconds = _fitted(task, rows)
     repeats, n_features = task.options.get("draws", 100), rows.X_test.shape[1]
     counts = [m for m in task.options["missing"] if m < n_features]
@@ -68,10 +70,11 @@ def missing(task: Task, rows: Rows) -> Result:
     }
 
 
-def orders(task: Task, rows: Rows) -> Result:
+def orders(task: Task) -> Result:
     """Accuracy and conditional likelihood of order-based learning over many random orders, or for its one order."""
     drawn = task.method.options["structure_options"]["order"] == "random"
     count = task.options.get("orders", 100) if drawn else 1
+    rows = _rows(task)
     tests, trains, likelihoods = [], [], []
     for number in range(count):
         model = build({**task.method.options, "structure_options": _seeded(task, number)}, task.seed)
@@ -89,9 +92,9 @@ def orders(task: Task, rows: Rows) -> Result:
     }
 
 
-def parts(task: Task, rows: Rows) -> Result:
+def parts(task: Task) -> Result:
     """Accuracy of a convex combination and of each of its members, on the training and on the test rows."""
-    result = classify(task, rows)
+    result, rows = classify(task), _rows(task)
     model, _ = _fitted(task, rows)
     members = getattr(model.parameter_result_, "members", ())
     weak = []
@@ -101,11 +104,12 @@ def parts(task: Task, rows: Rows) -> Result:
     return {**result, "members": weak}
 
 
-KINDS: Mapping[str, Callable[[Task, Rows], Result]] = {
+KINDS: Mapping[str, Callable[[Task], Result]] = {
     "classify": classify,
     "missing": missing,
     "orders": orders,
     "parts": parts,
+    "label": label,
 }
 
 
@@ -117,6 +121,10 @@ def pack(correct: NDArray[np.bool_]) -> str:
 def unpack(text: str, count: int) -> NDArray[np.bool_]:
     """Booleans back from text."""
     return np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8), count=count).astype(bool)
+
+
+def _rows(task: Task) -> Rows:
+    return split(task.options["protocol"], task.dataset, task.split, task.seed)
 
 
 def _fitted(task: Task, rows: Rows) -> tuple[Any, float]:

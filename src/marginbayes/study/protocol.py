@@ -37,6 +37,7 @@ GENERATORS: Mapping[str, Callable[..., Dataset]] = {
     "informative-edge": lambda size, **options: synthetic.informative_edge(size, **options),
     "skewed-moral": lambda size, **options: synthetic.skewed_network(synthetic.MORAL, n_train=size, **options),
     "skewed-immoral": lambda size, **options: synthetic.skewed_network(synthetic.IMMORAL, n_train=size, **options),
+    "random-distribution": lambda size, **options: synthetic.random_distribution(size, **options),
     "class-trees": lambda size, **options: synthetic.class_trees(size, **options),
 }
 
