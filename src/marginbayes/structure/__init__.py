@@ -3,6 +3,10 @@
 from marginbayes.structure.base import Step, StructureLearner, StructureResult
 from marginbayes.structure.classic import ChowLiuTAN, Fixed, NaiveBayes
 from marginbayes.structure.constraints import Constraints
+from marginbayes.structure.dependency import DependencyAnalysis
+from marginbayes.structure.exact.learner import ExactMargin
+from marginbayes.structure.exact.score import ExactScore
+from marginbayes.structure.exact.tuning import TunedMargin, TunedResult
 from marginbayes.structure.greedy import Greedy, SuperParent
 from marginbayes.structure.kdb import KDB
 from marginbayes.structure.localsearch import LocalSearch
@@ -16,6 +20,9 @@ __all__ = [
     "BackwardJoin",
     "ChowLiuTAN",
     "Constraints",
+    "DependencyAnalysis",
+    "ExactMargin",
+    "ExactScore",
     "Fixed",
     "ForwardJoin",
     "Greedy",
@@ -27,5 +34,7 @@ __all__ = [
     "StructureLearner",
     "StructureResult",
     "SuperParent",
+    "TunedMargin",
+    "TunedResult",
     "named_structure",
 ]

@@ -43,8 +43,10 @@ class StructureResult:
         The learner's own score of the graph.
     path : tuple of Step
         Every change that was accepted, in order.
-    status : {"finished", "interrupted"}
-        After Ctrl-C the best structure so far is kept.
+    status : {"finished", "time limit", "interrupted"}
+        After a time limit or Ctrl-C the best structure so far is kept.
+    start : float or None
+        The score before the first change.
     """
 
     dag: Dag
@@ -52,6 +54,7 @@ class StructureResult:
     score: float | None = None
     path: tuple[Step, ...] = ()
     status: str = "finished"
+    start: float | None = None
 
 
 class StructureLearner(BaseEstimator, ABC):  # type: ignore[misc]

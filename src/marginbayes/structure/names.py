@@ -6,6 +6,9 @@ import re
 
 from marginbayes.structure.base import StructureLearner
 from marginbayes.structure.classic import ChowLiuTAN, NaiveBayes
+from marginbayes.structure.dependency import DependencyAnalysis
+from marginbayes.structure.exact.learner import ExactMargin
+from marginbayes.structure.exact.score import ExactScore
 from marginbayes.structure.greedy import Greedy, SuperParent
 from marginbayes.structure.kdb import KDB
 from marginbayes.structure.localsearch import LocalSearch
@@ -16,16 +19,19 @@ __all__ = ["STRUCTURE_NAMES", "named_structure"]
 
 ORDERS = {"omi": "mi", "omisp": "mi_sp", "ocr": "cr", "ro": "random"}
 SCORES = ("cr", "cl", "sm", "sbm")
+DECOMPOSABLE, MARGINS = ("mdl", "bic", "aic", "bdeu"), ("sm", "sbm")
 PLAIN: dict[str, type[StructureLearner]] = {
     "nb": NaiveBayes,
     "tan": ChowLiuTAN,
     "snb": SelectiveNaiveBayes,
     "fssj": ForwardJoin,
     "bsej": BackwardJoin,
+    "dependency": DependencyAnalysis,
 }
 STRUCTURE_NAMES = (
     *PLAIN,
     "kdb2",
+    *(f"exact-{score}" for score in (*DECOMPOSABLE, *MARGINS)),
     *(f"{tree}-{score}" for tree in ("tan", "2tree") for score in SCORES),
     *(f"{tree}-superparent" for tree in ("tan", "2tree")),
     *(f"{tree}-{order}-{score}" for tree in ("tan", "2tree") for order in ORDERS for score in ("cr", "cl")),
@@ -39,12 +45,17 @@ def named_structure(name: str, random_state: int | None = None) -> StructureLear
 
     ``tan`` in front means one feature parent, ``2tree`` two, ``3tree`` three; then comes a score (greedy edge adding),
     an order and a score, ``superparent``, or a score and ``search`` (iterated local search). Without such a front:
-    selective naive Bayes (``snb``), k-dependence Bayes (``kdb2``), and Pazzani's joins (``fssj``, ``bsej``).
+    selective naive Bayes (``snb``), k-dependence Bayes (``kdb2``), Pazzani's joins (``fssj``, ``bsej``), and ``exact-``
+    with a score for the structure that is proved to have the best one.
     """
     if name in PLAIN:
         return PLAIN[name]()
     if match := re.fullmatch(r"kdb([1-9]\d*)", str(name)):
         return KDB(int(match[1]))
+    if match := re.fullmatch(r"exact-(mdl|bic|aic|bdeu)", str(name)):
+        return ExactScore(match[1])
+    if match := re.fullmatch(r"exact-(sm|sbm)", str(name)):
+        return ExactMargin(match[1], random_state=0 if random_state is None else random_state)
     match = re.fullmatch(PATTERN, str(name))
     if match is None or (match[3] == "superparent" and (match[2] or match[4])) or (match[2] and match[4]):
         raise ValueError(

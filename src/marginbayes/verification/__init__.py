@@ -4,6 +4,16 @@ A solver claims an objective and a bound; `verify` computes both anew from the d
 and refuses it if either differs, if the bound does not follow, or if anything in the file was changed.
 """
 
+# Each of these modules registers its check.
+from marginbayes.verification import (  # noqa: F401
+    combination,
+    convex,
+    exact_margin,
+    exact_margin_general,
+    exact_score,
+    markov,
+    sequences,
+)
 from marginbayes.verification.check import Report, verify, verify_table
 from marginbayes.verification.document import CertificateError, read_document, write_document
 

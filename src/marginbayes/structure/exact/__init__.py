@@ -1,0 +1,1 @@
+"""Exact structures: certified optima of the soft margin, the binary soft margin and decomposable scores."""

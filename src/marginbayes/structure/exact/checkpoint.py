@@ -1,0 +1,191 @@
+"""A search in a file: written whole or not at all, and read again only for the problem it belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.structure.exact.bound import Multipliers
+from marginbayes.structure.exact.incumbent import Incumbent
+from marginbayes.structure.exact.instance import Instance
+from marginbayes.structure.exact.node import Node
+from marginbayes.structure.exact.proof import Proof
+from marginbayes.structure.exact.relaxation import Start
+from marginbayes.structure.exact.tree import Search
+
+__all__ = ["Checkpoint", "load_search", "save_search"]
+
+VERSION = 1
+
+
+class Checkpoint:
+    """A file that is brought up to date every so many seconds."""
+
+    def __init__(self, path: str | Path | None, seconds: float) -> None:
+        self.path = None if path is None else Path(path)
+        self.seconds, self.last = seconds, time.perf_counter()
+
+    def resume(self, instance: Instance) -> Search | None:
+        """The search in the file, or None where there is no file yet."""
+        return None if self.path is None or not self.path.exists() else load_search(self.path, instance)
+
+    def tick(self, search: Search) -> None:
+        """Write the file if it is time."""
+        if self.path is not None and time.perf_counter() - self.last >= self.seconds:
+            self.write(search)
+
+    def write(self, search: Search) -> None:
+        """Write the file now; where that fails, the earlier one stays and the search goes on."""
+        if self.path is None:
+            return
+        try:
+            save_search(self.path, search)
+        except OSError as error:
+            warnings.warn(f"the checkpoint {self.path} was not written: {error}", RuntimeWarning, stacklevel=2)
+        self.last = time.perf_counter()
+
+
+def fingerprint(instance: Instance) -> str:
+    """What a search depends on: data, margin, rules and seed."""
+    found = hashlib.sha256()
+    samples = instance.samples
+    for array in (samples.codes, samples.weights, instance.allowed):
+        found.update(np.ascontiguousarray(array).tobytes())
+    rest = [
+        VERSION,
+        instance.margin,
+        instance.gamma,
+        instance.smoothing,
+        instance.seed,
+        instance.tops,
+        samples.cardinalities,
+    ]
+    found.update(json.dumps(rest).encode())
+    return found.hexdigest()
+
+
+def save_search(path: Path, search: Search) -> None:
+    """Write a search to a file, whole or not at all."""
+    pool = _Pool(search.proof.multipliers)
+    starts: dict[int, int] = {}
+    kept: list[Start] = []
+    nodes = [node for _, _, node in sorted(search.heap, key=lambda entry: entry[1])]
+    for node in nodes:
+        if id(node.start) not in starts:
+            starts[id(node.start)] = len(kept)
+            kept.append(node.start)
+    proof = search.proof
+    meta = {
+        "fingerprint": fingerprint(search.instance),
+        "objective": search.incumbent.objective,
+        "top": search.incumbent.top,
+        "nodes": search.nodes,
+        "pruned": search.pruned,
+        "seconds": search.elapsed,
+        "trace": search.trace,
+        "proof": [proof.parent, proof.feature, [hex(m) for m in proof.members], proof.fixes, proof.closed],
+        "proof_multipliers": len(proof.multipliers),
+        "clusters": [[sorted(c) for c in s.clusters] for s in kept],
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8),
+        "choice": search.incumbent.choice,
+        "node": np.array([[n.part, n.top, starts[id(n.start)]] for n in nodes], np.int64).reshape(-1, 3),
+        "bound": np.array([n.bound for n in nodes]),
+        "packed": np.array([n.packed for n in nodes], np.uint8),
+        "start_multipliers": np.array([pool.position(s.multipliers) for s in kept], np.int64),
+        **_ragged("slots", [s.slots for s in kept], np.int32),
+        **_ragged("values", [s.values for s in kept], np.float32),
+        **_ragged("rows", [m.rows for m in pool.items], np.int32),
+        **_ragged("shares", [m.shares for m in pool.items], np.int32),
+    }
+    _write(path, arrays)
+
+
+class _Pool:
+    """Multipliers that several parts share, each once."""
+
+    def __init__(self, items: Iterable[Multipliers]) -> None:
+        self.items = list(items)
+        self._known = {id(m): k for k, m in enumerate(self.items)}
+
+    def position(self, multipliers: Multipliers) -> int:
+        if id(multipliers) not in self._known:
+            self._known[id(multipliers)] = len(self.items)
+            self.items.append(multipliers)
+        return self._known[id(multipliers)]
+
+
+def load_search(path: Path, instance: Instance) -> Search:
+    """The search in a file; refuses one of another problem."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        meta = json.loads(arrays["meta"].tobytes())
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"the checkpoint {path} cannot be read ({error}); remove it to start anew") from None
+    if meta["fingerprint"] != fingerprint(instance):
+        raise ValueError(
+            f"the checkpoint {path} belongs to other data, margin, constraints or seed; "
+            "name another file, or remove it to start anew"
+        )
+    pool = [
+        Multipliers(r.astype(np.int64), s.astype(np.int64))
+        for r, s in zip(_parts(arrays, "rows"), _parts(arrays, "shares"), strict=True)
+    ]
+    parent, feature, members, fixes, closed = meta["proof"]
+    proof = Proof(parent, feature, [int(m, 16) for m in members], [[tuple(f) for f in p] for p in fixes], closed)
+    proof.adopt(pool[: meta["proof_multipliers"]])
+    clusters = [tuple(frozenset(c) for c in own) for own in meta["clusters"]]
+    starts = [
+        Start(slots, values, pool[k], own)
+        for slots, values, k, own in zip(
+            _parts(arrays, "slots"),
+            _parts(arrays, "values"),
+            arrays["start_multipliers"].tolist(),
+            clusters,
+            strict=True,
+        )
+    ]
+    search = Search(instance, Incumbent(meta["top"], arrays["choice"], meta["objective"]), proof)
+    for (part, top, start), bound, packed in zip(
+        arrays["node"].tolist(), arrays["bound"].tolist(), arrays["packed"], strict=True
+    ):
+        search.push(Node(part, top, packed, bound, starts[start]))
+    search.nodes, search.pruned, search.seconds = meta["nodes"], meta["pruned"], meta["seconds"]
+    search.trace = [tuple(point) for point in meta["trace"]]
+    return search
+
+
+def _ragged(name: str, parts: Sequence[NDArray[Any]], dtype: type) -> dict[str, NDArray[Any]]:
+    """Arrays of different lengths as one, and where each ends."""
+    joined = np.concatenate([*parts, np.empty(0, dtype)]).astype(dtype)
+    return {name: joined, f"{name}_end": np.cumsum([len(p) for p in parts], dtype=np.int64)}
+
+
+def _parts(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
+    ends = arrays[f"{name}_end"]
+    return np.split(arrays[name], ends[:-1]) if len(ends) else []
+
+
+def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,222 @@
+"""Exact soft margin for parent sets of any size: branch and bound with cluster inequalities, and its certificate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.graph import Dag
+from marginbayes.solvers import Certificate, Moment
+from marginbayes.structure.base import StructureResult
+from marginbayes.structure.constraints import Constraints
+from marginbayes.structure.exact.clusters import Relaxed
+from marginbayes.structure.exact.clustertree import ClusterTree, tree_evidence
+from marginbayes.structure.exact.families import ParentSpace
+from marginbayes.structure.exact.marginlp import MarginProof, MarginRelaxation, climb
+from marginbayes.structure.exact.milp import Formulation, solve_milp
+from marginbayes.structure.exact.orders import OrderSearch
+from marginbayes.structure.exact.problem import DenseProblem, dense_problem, margin_rows, merged_samples
+
+__all__ = ["GENERAL_KIND", "learn_general", "learn_milp"]
+
+Set = tuple[int, ...]
+Callback = Callable[[Moment], None] | None
+
+GENERAL_KIND, MILP_KIND = "exact-margin-general", "exact-margin-milp"
+
+
+def learn_general(
+    schema: Schema,
+    rows: Rows,
+    *,
+    margin: str = "sm",
+    gamma: float,
+    k: int = 2,
+    class_parents: int = 0,
+    constraints: Constraints | None = None,
+    smoothing: float = 1.0,
+    start: Dag | None = None,
+    time_limit: float | None = None,
+    gap: float = 1e-6,
+    max_bytes: float = 2e9,
+    callback: Callback = None,
+) -> StructureResult:
+    """The structure of greatest soft margin with any number of feature parents, and a certificate that can be verified.
+
+    Every coefficient is held in memory and the relaxation is solved by a general linear solver, so this is for small
+    problems, or for a bound after some time on others. With one feature parent branchings are far faster.
+    """
+    problem = dense_problem(
+        schema,
+        rows,
+        margin=margin,
+        gamma=gamma,
+        k=k,
+        class_parents=class_parents,
+        constraints=constraints,
+        smoothing=smoothing,
+        max_bytes=max_bytes,
+    )
+    space = ParentSpace.of(schema.names, constraints, k, class_parents)
+    run = _Run(problem, start, time_limit, gap, callback)
+    interrupted = run.go()
+    tree = run.tree
+    bound = tree.bound
+    closed = bound - tree.value <= gap * max(1.0, abs(tree.value))
+    status = "optimal" if closed else "interrupted" if interrupted else "time limit"
+    evidence = {
+        **_problem_evidence(problem, rows, space, smoothing),
+        "parents": [list(own) for own in tree.parents],
+        **tree_evidence(tree.leaves, tree.fixes, _plain_proofs(problem, rows)),
+    }
+    trace = [*run.trace, (run.seconds, tree.value, bound)]
+    certificate = Certificate(GENERAL_KIND, "max", tree.value, bound, status, run.seconds, trace, evidence)
+    finished = "interrupted" if interrupted else "finished"
+    return StructureResult(Dag(schema.names, tree.parents), certificate, tree.value, status=finished)
+
+
+class _Run:
+    """One search: time, progress and suggestions."""
+
+    def __init__(
+        self, problem: DenseProblem, start: Dag | None, limit: float | None, gap: float, callback: Callback
+    ) -> None:
+        self.started, self.limit, self.callback = time.perf_counter(), limit, callback
+        self.trace: list[tuple[float, float, float]] = []
+        self.relaxation = MarginRelaxation(problem)
+        self.form: Formulation = self.relaxation.form
+        self._seen: set[tuple[Set, ...]] = set()
+        self.tree = ClusterTree(self.relaxation, self._first(start), self.suggest, gap)
+
+    def _first(self, start: Dag | None) -> tuple[Set, ...]:
+        if start is not None:
+            given = tuple(tuple(sorted(own)) for own in start.reindexed(self.form.problem.names).parents)
+            for v, own in enumerate(given):
+                if own not in self.form.sets[v]:
+                    raise ValueError(
+                        f"the start gives {self.form.problem.names[v]!r} parents that are not allowed here: "
+                        f"{', '.join(repr(self.form.problem.names[p]) for p in own) or 'none'}"
+                    )
+            return climb(self.form, given)
+        search = OrderSearch(self.relaxation.families)
+        parents = search.parents(search.greedy())
+        if parents is None:
+            raise ValueError("no acyclic graph obeys the constraints")
+        return climb(self.form, parents)
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.perf_counter() - self.started
+
+    def go(self) -> bool:
+        """Run to the end; whether it was interrupted."""
+        try:
+            self.tree.run(lambda: self.limit is not None and self.seconds >= self.limit, self._tell)
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    def _tell(self, tree: ClusterTree) -> None:
+        moment = Moment(self.seconds, tree.value, tree.bound, f"{tree.nodes} nodes")
+        self.trace.append((moment.seconds, moment.objective, moment.bound))
+        if self.callback is not None:
+            self.callback(moment)
+
+    def suggest(self, found: Relaxed) -> Sequence[tuple[Set, ...]]:
+        """Round a solution: the order that its shares prefer, the best parents along it, then single changes."""
+        families = self.relaxation.families
+        order = OrderSearch(families, found.shares).greedy()
+        parents = OrderSearch(families, self.relaxation.family_values(found.proof)).parents(order)
+        if parents is None or parents in self._seen:
+            return []
+        self._seen.add(parents)
+        return [climb(self.form, parents)]
+
+
+# -- evidence
+
+
+def _problem_evidence(problem: DenseProblem, rows: Rows, space: ParentSpace, smoothing: float) -> dict[str, Any]:
+    return {
+        "margin": problem.margin,
+        "gamma": problem.gamma,
+        "smoothing": float(smoothing),
+        "cardinalities": list(rows.cardinalities),
+        "space": space.to_evidence(),
+    }
+
+
+def _plain_proofs(problem: DenseProblem, rows: Rows) -> Callable[[MarginProof], dict[str, Any]]:
+    """How a proof is written down: a margin row by the place of its sample among the sorted samples, and its rival."""
+    samples = merged_samples(rows)
+    place = np.unique(samples.codes.T, axis=0, return_inverse=True)[1].reshape(-1)
+    sample, _, rival = margin_rows(samples, problem.margin)
+
+    def plain(proof: MarginProof) -> dict[str, Any]:
+        return {
+            "samples": place[sample[proof.rows]],
+            "rivals": rival[proof.rows],
+            "values": proof.values,
+            "clusters": [list(c) for c in proof.clusters.clusters],
+            "multipliers": list(proof.clusters.multipliers),
+        }
+
+    return plain
+
+
+# -- the reference
+
+
+def learn_milp(
+    schema: Schema,
+    rows: Rows,
+    *,
+    margin: str = "sm",
+    gamma: float,
+    k: int = 1,
+    class_parents: int = 0,
+    constraints: Constraints | None = None,
+    smoothing: float = 1.0,
+    acyclicity: str = "order",
+    solver: str = "highs",
+    time_limit: float | None = None,
+    gap: float = 1e-6,
+    max_bytes: float = 2e9,
+    callback: Callback = None,
+) -> StructureResult:
+    """The structure that a general solver finds for (19); its certificate has the solver's bound and no evidence.
+
+    Where the solver finds nothing in time, the structure without any edge that the constraints allow is returned.
+    """
+    problem = dense_problem(
+        schema,
+        rows,
+        margin=margin,
+        gamma=gamma,
+        k=k,
+        class_parents=class_parents,
+        constraints=constraints,
+        smoothing=smoothing,
+        max_bytes=max_bytes,
+    )
+    space = ParentSpace.of(schema.names, constraints, k, class_parents)
+    started = time.perf_counter()
+    found = solve_milp(problem, acyclicity=acyclicity, solver=solver, time_limit=time_limit, gap=gap, callback=callback)
+    parents, form = found.parents, Formulation(problem)
+    if parents is None:
+        parents = _Run(problem, None, 0.0, gap, None).tree.parents
+    value, seconds = form.value(parents), time.perf_counter() - started
+    evidence = {
+        **_problem_evidence(problem, rows, space, smoothing),
+        "parents": [list(own) for own in parents],
+        "solver": solver,
+    }
+    bound = max(found.bound, value)
+    certificate = Certificate(MILP_KIND, "max", value, bound, found.status, seconds, found.trace, evidence)
+    return StructureResult(Dag(schema.names, parents), certificate, value)

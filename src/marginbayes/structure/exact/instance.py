@@ -1,0 +1,244 @@
+"""One maximum-margin problem made ready for branch and bound: tables of all options, rows of coefficients on demand.
+
+A feature's options are numbered 0 (no parent), 1 (the class) and 2 + j (the class and feature j, counted from 0). The
+class has its own parents A, one problem for each A: a feature in A can only take option 0, so that with A fixed the
+features alone must be acyclic, which makes every choice a branching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.structure.exact.problem import Samples, family_scores, margin_rows
+
+if TYPE_CHECKING:
+    from marginbayes.kernels.exact_margins import Tables
+
+__all__ = ["Instance", "MemoryLimit", "make_instance"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+# Margins of the class alone are kept for this many sets of class parents.
+KEPT_BASES = 16
+
+
+class MemoryLimit(Exception):
+    """The next step would need more memory than is allowed; the search ends with what it has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Everything that does not change during the search, and a store of rows that fills as they are needed.
+
+    Attributes
+    ----------
+    margin, gamma, smoothing : as in `ExactMargin`
+    samples : Samples
+    data : Tables
+        Codes and log tables of all options.
+    tops : tuple of tuples
+        The sets of class parents, as variables (the first feature is 1).
+    allowed : bool array [feature, option]
+        Options that the rules leave, and that no other option makes redundant.
+    redundant : tuple of (feature, option, option that adds the same)
+    """
+
+    margin: str
+    gamma: float
+    smoothing: float
+    samples: Samples
+    data: Tables
+    tops: tuple[tuple[int, ...], ...]
+    allowed: Flags
+    redundant: tuple[tuple[int, int, int], ...]
+    max_memory: float
+    seed: int = 0
+    _bases: dict[int, Floats] = field(default_factory=dict)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.allowed)
+
+    @property
+    def n_options(self) -> int:
+        """Options of a feature, allowed or not."""
+        return int(self.allowed.shape[1])
+
+    @property
+    def rivals(self) -> int:
+        """Margin rows of each sample."""
+        return 1 if self.margin == "sbm" else max(self.samples.cardinalities[0] - 1, 0)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of margin rows; row r belongs to sample r // rivals."""
+        return len(self.samples.weights) * self.rivals
+
+    @cached_property
+    def ceiling(self) -> float:
+        """What no structure exceeds: every margin at gamma."""
+        return self.gamma * self.samples.total
+
+    @cached_property
+    def largest(self) -> float:
+        """No option adds more than this to a margin, in absolute value."""
+        return 2.0 * float(np.abs(self.data.tables).max(initial=0.0))
+
+    def base(self, top: int) -> Floats:
+        """Margin of every row by the class alone, with the parents of the class at this position of `tops`."""
+        base = self._bases.get(top)
+        if base is None:
+            base = self._base(self.tops[top])
+            if len(self._bases) >= KEPT_BASES:
+                self._bases.clear()
+            self._bases[top] = base
+        return base
+
+    def state(self, top: int) -> Floats:
+        """Score of every class, or binary margin, of each sample by the class alone."""
+        scores = family_scores(self.samples, 0, self.tops[top], self.margin == "sbm", self.smoothing)
+        return scores[:, None] if self.margin == "sbm" else scores
+
+    def _base(self, parents: Sequence[int]) -> Floats:
+        scores = family_scores(self.samples, 0, parents, self.margin == "sbm", self.smoothing)
+        if self.margin == "sbm":
+            return scores
+        sample, own, rival = margin_rows(self.samples, "sm")
+        return np.asarray(scores[sample, own] - scores[sample, rival])
+
+    def root(self, top: int) -> Flags:
+        """Options of all features in the problem of these class parents."""
+        allowed = self.allowed.copy()
+        for f in self.tops[top]:
+            allowed[f - 1, 1:] = False
+        return allowed
+
+    # -- rows on demand
+
+    @cached_property
+    def _store(self) -> tuple[Floats, Flags]:
+        # Memory that is never touched is never taken: the rows in use are what counts.
+        return np.empty((self.n_rows, self.n_features * self.n_options)), np.zeros(self.n_rows, bool)
+
+    def rows(self, wanted: Ints) -> Floats:
+        """The store [row, feature * n_options + option], in which the wanted rows are filled."""
+        from marginbayes.kernels.exact_margins import fill_rows
+
+        dense, filled = self._store
+        new = wanted[~filled[wanted]]
+        if len(new):
+            size = 8.0 * (np.count_nonzero(filled) + len(new)) * dense.shape[1]
+            if size > self.max_memory:
+                raise MemoryLimit(
+                    f"rows of coefficients would take {size:.2g} bytes, more than max_memory={self.max_memory:.2g}"
+                )
+            fill_rows(self.data, new, dense)
+            filled[new] = True
+        return dense
+
+    def parents(self, top: int, choice: Ints) -> tuple[tuple[int, ...], ...]:
+        """Parents of every variable, the class first."""
+        sets = {0: (), 1: (0,)}
+        return (self.tops[top], *(sets.get(o, (0, o - 1)) for o in choice.tolist()))
+
+    def choice(self, parents: Sequence[Sequence[int]]) -> tuple[int, Ints] | None:
+        """Position in `tops` and option of each feature of a graph, or None where it is none of the structures."""
+        top = tuple(sorted(parents[0]))
+        if top not in self.tops:
+            return None
+        position = self.tops.index(top)
+        chosen = np.zeros(self.n_features, np.int64)
+        same = {(i, o): other for i, o, other in self.redundant}
+        for i, own in enumerate(parents[1:]):
+            rest = sorted(set(own) - {0})
+            # Without the class a feature adds nothing, whatever its parents.
+            option = 0 if 0 not in own else 1 if not rest else 1 + rest[0]
+            if len(rest) > 1 and option:
+                return None
+            chosen[i] = same.get((i, option), option)
+        allowed = self.root(position)
+        return (position, chosen) if allowed[np.arange(len(chosen)), chosen].all() else None
+
+
+def make_instance(
+    samples: Samples,
+    sets: Sequence[Sequence[tuple[int, ...]]],
+    *,
+    margin: str,
+    gamma: float,
+    smoothing: float,
+    max_memory: float,
+    seed: int = 0,
+) -> Instance:
+    """Instance for these samples and parent sets (`problem.parent_sets` with k of 0 or 1)."""
+    allowed = _allowed(sets)
+    data = _tables(samples, allowed, margin, smoothing, max_memory)
+    allowed, redundant = _without_copies(allowed, data)
+    return Instance(margin, gamma, smoothing, samples, data, tuple(sets[0]), allowed, redundant, max_memory, seed)
+
+
+def _allowed(sets: Sequence[Sequence[tuple[int, ...]]]) -> Flags:
+    n = len(sets) - 1
+    allowed = np.zeros((n, n + 2), bool)
+    for i, own in enumerate(sets[1:]):
+        for parents in own:
+            allowed[i, 0 if not parents else 1 if len(parents) == 1 else 1 + parents[1]] = True
+    return allowed
+
+
+def _tables(samples: Samples, allowed: Flags, margin: str, smoothing: float, max_memory: float) -> Tables:
+    from marginbayes.kernels.exact_margins import Tables, fill_tables
+
+    n, classes = len(allowed), samples.cardinalities[0]
+    levels = np.array(samples.cardinalities[1:], np.int64)
+    offset = np.full((n, n + 2), -1, np.int64)
+    size = 0
+    for i in range(n):
+        for o in range(1, n + 2):
+            if allowed[i, o] or (o == 1 and allowed[i].any()):
+                offset[i, o] = size
+                size += int(levels[i] + 1) * (1 if o == 1 else int(levels[o - 2] + 1))
+    if 8.0 * size * classes > max_memory:
+        raise ValueError(
+            f"the tables of all options would take {8.0 * size * classes:.2g} bytes, more than "
+            f"max_memory={max_memory:.2g}; merge levels, forbid edges, or raise it"
+        )
+    data = Tables(
+        np.ascontiguousarray(samples.codes[1:].astype(np.int32)),
+        samples.labels.astype(np.int64),
+        samples.weights,
+        levels,
+        classes,
+        margin == "sbm",
+        offset,
+        np.zeros(size * classes),
+    )
+    fill_tables(data, smoothing)
+    return data
+
+
+def _without_copies(allowed: Flags, data: Tables) -> tuple[Flags, tuple[tuple[int, int, int], ...]]:
+    """Take out options that add to every margin what an option without feature parents adds as well.
+
+    So it is with a feature of one level, alone or as a parent. A structure stays acyclic when such an edge goes.
+    """
+    allowed, found = allowed.copy(), []
+    for i, levels in enumerate(data.levels):
+        for o in np.flatnonzero(allowed[i]):
+            if o > 0 and levels == 1 and allowed[i, 0]:
+                found.append((i, int(o), 0))
+            elif o > 1 and data.levels[o - 2] == 1 and allowed[i, 1]:
+                found.append((i, int(o), 1))
+            else:
+                continue
+            allowed[i, o] = False
+    return allowed, tuple(found)

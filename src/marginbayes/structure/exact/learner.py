@@ -1,0 +1,271 @@
+"""`ExactMargin`: the structure of greatest soft margin, with a proof, or the best so far with a proved bound."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from joblib import effective_n_jobs
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.graph import Dag
+from marginbayes.solvers import Certificate, Moment
+from marginbayes.structure.base import StructureLearner, StructureResult
+from marginbayes.structure.constraints import Constraints
+from marginbayes.structure.exact.checkpoint import Checkpoint
+from marginbayes.structure.exact.incumbent import first_incumbent, plain_choice
+from marginbayes.structure.exact.instance import Instance, make_instance
+from marginbayes.structure.exact.interrupt import interruptible
+from marginbayes.structure.exact.problem import MARGINS, merged_samples, parent_sets
+from marginbayes.structure.exact.tree import Limits, Search
+
+__all__ = ["ExactMargin", "gaps"]
+
+# A callback is called when something was found, else once in so many seconds.
+NEWS = 0.25
+# Share of a time limit that the search for a first structure may take.
+FIRST = 0.2
+
+
+class ExactMargin(StructureLearner):
+    """Structure of greatest soft margin (Peharz & Pernkopf 2012), by branch and bound.
+
+    Every feature has no parent, the class, or the class and up to k features as parents; the class may have parents of
+    its own. Among all acyclic structures of this kind the one of greatest soft margin (9), or binary soft margin (21),
+    is sought, the tables being smoothed maximum-likelihood estimates. The search can be stopped at any time: it then
+    returns the best structure so far and a bound that no structure exceeds, and its certificate holds all that is
+    needed to check both.
+
+    Parameters
+    ----------
+    margin : {"sm", "sbm"}, default="sm"
+        Against the strongest other class, or against all other classes taken as one. The same for two classes.
+    gamma : float or None, default=None
+        The log-margin that is enough, in nats; log(p / (1 - p)) by default.
+    p : float, default=0.9
+        The posterior of the true class, against its rival, that is enough; used where `gamma` is None.
+    k : {0, 1}, default=1
+        Most feature parents of a feature.
+    class_parents : {0, 1, 2}, default=0
+        Most parents of the class.
+    smoothing : float, default=1.0
+        Added to every count (Laplace); must be positive.
+    time_limit : float or None, default=None
+        Seconds after which the search ends with what it has.
+    gap : float, default=1e-6
+        The search ends when bound - objective <= gap * max(1, |objective|).
+    node_limit : int or None, default=None
+        The search ends once this many parts were relaxed. They are relaxed by fours, so there may be three more. For a
+        node limit and a seed the result is the same on every number of threads, and a search that is cut in this way
+        and resumed from its checkpoint takes the very course of one that is not.
+    start : Dag, StructureResult or None, default=None
+        A structure to begin with, for instance the one of another gamma.
+    checkpoint : path or None, default=None
+        File that keeps the search; written every `checkpoint_seconds` and at the end. If it exists, the search in it
+        goes on; the time limit counts anew, the node limit does not.
+    checkpoint_seconds : float, default=60.0
+    constraints : Constraints or None, default=None
+        Obeyed exactly. A feature that must be kept always has the class as a parent; a feature whose edge from the
+        class is forbidden takes no part at all.
+    max_memory : float, default=4e9
+        Bytes that rows of coefficients, and the record of the search, may take each. Beyond, the search ends with what
+        it has.
+    random_state : int, default=0
+        Seed of the search for good structures.
+    n_jobs : int or None, default=None
+        Threads, as joblib counts them; they do not change the result.
+    callback : callable or None, default=None
+        Called with a `Moment` while the search runs.
+
+    Notes
+    -----
+    Missing cells: a missing feature adds nothing to the margin of its row; a missing parent is summed over, which
+    leaves the feature given the class, as in the other searches. Rows without a class take no part.
+
+    The certificate's status is ``"optimal"``, ``"time limit"``, ``"node limit"``, ``"interrupted"`` or ``"memory
+    limit"``. `gaps` puts its gap in other terms.
+    """
+
+    def __init__(
+        self,
+        margin: str = "sm",
+        *,
+        gamma: float | None = None,
+        p: float = 0.9,
+        k: int = 1,
+        class_parents: int = 0,
+        smoothing: float = 1.0,
+        time_limit: float | None = None,
+        gap: float = 1e-6,
+        node_limit: int | None = None,
+        start: Dag | StructureResult | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_seconds: float = 60.0,
+        constraints: Constraints | None = None,
+        max_memory: float = 4e9,
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+        callback: Callable[[Moment], None] | None = None,
+    ) -> None:
+        self.margin = margin
+        self.gamma = gamma
+        self.p = p
+        self.k = k
+        self.class_parents = class_parents
+        self.smoothing = smoothing
+        self.time_limit = time_limit
+        self.gap = gap
+        self.node_limit = node_limit
+        self.start = start
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
+        self.constraints = constraints
+        self.max_memory = max_memory
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def learn(self, schema: Schema, rows: Rows) -> StructureResult:
+        """Structure of greatest soft margin for these rows, and its certificate; Ctrl-C keeps the best so far."""
+        began = time.perf_counter()
+        self._check()
+        instance = self._instance(schema, rows)
+        deadline = math.inf if self.time_limit is None else began + self.time_limit
+        file = Checkpoint(self.checkpoint, self.checkpoint_seconds)
+        with interruptible() as wished:
+            limits = Limits(self.gap, self.node_limit or math.inf, deadline, wished)
+            search = file.resume(instance) or self._begin(instance, schema, limits, began)
+            try:
+                status = search.run(limits, effective_n_jobs(self.n_jobs), self._ticker(search, file))
+            except KeyboardInterrupt:  # from the callback
+                status = "interrupted"
+        file.write(search)
+        return self._result(schema, search, status)
+
+    def _instance(self, schema: Schema, rows: Rows) -> Instance:
+        return make_instance(
+            merged_samples(rows),
+            parent_sets(schema.names, self.k, self.class_parents, self.constraints),
+            margin=self.margin,
+            gamma=self._gamma,
+            smoothing=float(self.smoothing),
+            max_memory=self.max_memory,
+            seed=int(self.random_state or 0),
+        )
+
+    def _begin(self, instance: Instance, schema: Schema, limits: Limits, began: float) -> Search:
+        """A new search, from the first structure that local search finds."""
+        if not instance.rivals:
+            return Search.without_rivals(instance, plain_choice(instance))
+        until = math.inf if self.time_limit is None else began + FIRST * self.time_limit
+
+        def in_time() -> bool:
+            return limits.in_time() and time.perf_counter() < until
+
+        return Search(instance, first_incumbent(instance, self._given(schema), in_time), started=began)
+
+    def _given(self, schema: Schema) -> Any:
+        if self.start is None:
+            return None
+        dag = self.start.dag if isinstance(self.start, StructureResult) else self.start
+        return dag.reindexed(schema.names).parents
+
+    def _ticker(self, search: Search, file: Checkpoint) -> Callable[[], None]:
+        """What happens between two batches: trace, checkpoint, callback."""
+        told = [-math.inf, -math.inf]  # when, and with which objective
+
+        def tick() -> None:
+            search.note()
+            file.tick(search)
+            late = time.perf_counter() - told[0] > NEWS
+            news = late or search.nodes <= 1 or search.incumbent.objective > told[1]
+            if self.callback is not None and news:
+                told[:] = [time.perf_counter(), search.incumbent.objective]
+                note = f"{search.nodes} nodes, {len(search.heap)} open"
+                self.callback(Moment(search.elapsed, search.incumbent.objective, search.bound, note))
+
+        return tick
+
+    def _result(self, schema: Schema, search: Search, status: str) -> StructureResult:
+        search.note()
+        parents = search.instance.parents(search.incumbent.top, search.incumbent.choice)
+        certificate = Certificate(
+            "exact-margin",
+            "max",
+            search.incumbent.objective,
+            search.bound,
+            status.partition(":")[0],
+            search.elapsed,
+            search.trace,
+            self._evidence(schema, search, parents),
+        )
+        return StructureResult(
+            Dag(schema.names, parents),
+            certificate,
+            score=search.incumbent.objective,
+            status="interrupted" if status == "interrupted" else "finished",
+        )
+
+    def _evidence(self, schema: Schema, search: Search, parents: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
+        given = self.constraints or Constraints()
+        return {
+            "margin": self.margin,
+            "gamma": self._gamma,
+            "smoothing": float(self.smoothing),
+            "k": self.k,
+            "class_parents": self.class_parents,
+            "gap": self.gap,
+            "names": list(schema.names),
+            "cardinalities": list(schema.cardinalities),
+            "parents": [list(own) for own in parents],
+            "constraints": {name: getattr(given, name) for name in ("required", "forbidden", "tiers", "keep")},
+            "weight": search.instance.samples.total,
+            "redundant": search.instance.redundant,
+            "nodes": search.nodes,
+            "proof": search.closed_proof().evidence(),
+        }
+
+    @property
+    def _gamma(self) -> float:
+        return math.log(self.p / (1.0 - self.p)) if self.gamma is None else float(self.gamma)
+
+    def _check(self) -> None:
+        if self.margin not in MARGINS:
+            raise ValueError(f"margin={self.margin!r} is not known; choose 'sm' or 'sbm'")
+        if self.gamma is None and not 0.5 < self.p < 1.0:
+            raise ValueError(f"p={self.p!r} must lie above 0.5 and below 1, so that gamma = log(p / (1 - p)) > 0")
+        if self.gamma is not None and not 0.0 < self.gamma < math.inf:
+            raise ValueError(f"gamma={self.gamma!r} must be a positive number; log(p / (1 - p)) for a posterior p")
+        if self.k not in (0, 1):
+            raise ValueError(f"k={self.k!r} must be 0 or 1; for more feature parents use method='milp'")
+        if self.class_parents not in (0, 1, 2):
+            raise ValueError(f"class_parents={self.class_parents!r} must be 0, 1 or 2")
+        if not 0.0 < self.smoothing < math.inf:
+            raise ValueError(f"smoothing={self.smoothing!r} must be a positive number")
+        for name in ("gap", "time_limit", "node_limit", "checkpoint_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name}={value!r} must not be negative")
+
+
+def gaps(certificate: Certificate) -> dict[str, float | None]:
+    """How far the objective of an exact margin can be from the optimum, in several terms.
+
+    ``"absolute"``; ``"relative"`` to max(1, |objective|); ``"lost margin"``, relative to what the margins lack of gamma
+    everywhere, which does not depend on where zero lies; ``"paper"``, (bound - objective) / bound of Peharz & Pernkopf
+    (2012), None unless both are positive.
+    """
+    ceiling = float(certificate.evidence["gamma"]) * float(certificate.evidence["weight"])
+    absolute = certificate.absolute_gap
+    lack = ceiling - certificate.objective
+    paper = absolute / certificate.bound if min(certificate.bound, certificate.objective) > 0 else None
+    return {
+        "absolute": absolute,
+        "relative": certificate.gap,
+        "lost margin": absolute / lack if lack > 0 else 0.0,
+        "paper": paper,
+    }

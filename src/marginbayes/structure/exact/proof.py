@@ -1,0 +1,114 @@
+"""The record of a search from which its bound can be checked: how the structures were divided, and why parts closed.
+
+Every part of the search is a set of options for each feature. A part is divided by one feature's options; its pieces
+cover it. Options may also be taken out of a part (a "fix") with multipliers whose bound, with that feature confined to
+those options, shows that nothing good is lost. A part that is not divided is closed by multipliers too. The largest
+bound over all fixes and all parts that are not divided is the bound of the whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.structure.exact.bound import Multipliers
+
+__all__ = ["Fix", "Proof", "bits", "flags"]
+
+Flags = NDArray[np.bool_]
+
+# Rough size in memory of an entry of the record besides its multipliers.
+ENTRY_BYTES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Fix:
+    """Options of a feature that are taken out, and the multipliers that allow it."""
+
+    feature: int
+    options: Flags
+    multipliers: Multipliers
+
+
+@dataclass(eq=False)
+class Proof:
+    """Parts in the order in which they were made; part p came from `parent[p]` (-1: a whole problem)."""
+
+    parent: list[int] = field(default_factory=list)
+    feature: list[int] = field(default_factory=list)  # of a whole problem: the position of its class parents
+    members: list[int] = field(default_factory=list)  # options of that feature, as bits
+    fixes: list[list[tuple[int, int, int]]] = field(default_factory=list)  # (feature, options, multipliers)
+    closed: list[int] = field(default_factory=list)  # multipliers of a part that is not divided, else -1
+    multipliers: list[Multipliers] = field(default_factory=list)
+    bytes: int = 0
+    _known: dict[int, int] = field(default_factory=dict)
+
+    def add(self, parent: int, feature: int, members: int) -> int:
+        """A new part; its number comes back."""
+        self.parent.append(parent)
+        self.feature.append(feature)
+        self.members.append(members)
+        self.fixes.append([])
+        self.closed.append(-1)
+        self.bytes += ENTRY_BYTES
+        return len(self.parent) - 1
+
+    def fix(self, part: int, fixes: Iterable[Fix]) -> None:
+        """Options are taken out of a part, one feature after the other."""
+        for entry in fixes:
+            self.fixes[part].append((entry.feature, bits(entry.options), self.position(entry.multipliers)))
+            self.bytes += ENTRY_BYTES
+
+    def close(self, part: int, multipliers: Multipliers) -> None:
+        """These multipliers bound what the part holds."""
+        self.closed[part] = self.position(multipliers)
+
+    def adopt(self, multipliers: Iterable[Multipliers]) -> None:
+        """Take over multipliers, in the order in which an earlier record had them."""
+        for entry in multipliers:
+            self.position(entry)
+        self.bytes += ENTRY_BYTES * (len(self.parent) + sum(map(len, self.fixes)))
+
+    def position(self, multipliers: Multipliers) -> int:
+        """Place of multipliers in the record; they are kept once."""
+        known = self._known.get(id(multipliers))
+        if known is None:
+            known = self._known[id(multipliers)] = len(self.multipliers)
+            self.multipliers.append(multipliers)
+            self.bytes += multipliers.bytes
+        return known
+
+    def evidence(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return {
+            "parent": self.parent,
+            "feature": self.feature,
+            "members": [hex(m) for m in self.members],
+            "fixes": [[[f, hex(m), k] for f, m, k in part] for part in self.fixes],
+            "closed": self.closed,
+            "multipliers": [packed(m) for m in self.multipliers],
+        }
+
+
+def bits(options: Flags) -> int:
+    """A set of options as a number, option o being worth 2^o."""
+    return sum(1 << int(o) for o in np.flatnonzero(options))
+
+
+def flags(members: int, n_options: int) -> Flags:
+    """The set of options that a number stands for."""
+    return np.array([bool(members >> o & 1) for o in range(n_options)])
+
+
+def packed(multipliers: Multipliers) -> str:
+    """Rows (as differences, ascending) and shares, 32 bits each, compressed, as text."""
+    order = np.argsort(multipliers.rows, kind="stable")
+    rows = np.diff(multipliers.rows[order], prepend=0)
+    both = np.concatenate([rows, multipliers.shares[order]]).astype("<i4")
+    return base64.b64encode(zlib.compress(both.tobytes(), 9)).decode("ascii")

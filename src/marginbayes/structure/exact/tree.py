@@ -1,0 +1,230 @@
+"""Branch and bound, best first: the state of a search, and the loop that advances it."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate
+from marginbayes.structure.exact.incumbent import Incumbent
+from marginbayes.structure.exact.instance import Instance, MemoryLimit
+from marginbayes.structure.exact.node import Expansion, Node, expand
+from marginbayes.structure.exact.proof import Proof, bits
+from marginbayes.structure.exact.relaxation import Effort, Start
+
+__all__ = ["Limits", "Search"]
+
+Flags = NDArray[np.bool_]
+
+# Parts that are worked on before the results are put together. Fixed, so that threads do not change the course.
+BATCH = 4
+# Every part climbs from its rounded shares up to this many parts, later every so many.
+EAGER, SELDOM = 64, 8
+TRACE_POINTS = 2000
+ROOT = Effort(rounds=30, tolerance=1e-3)
+INSIDE = Effort(rounds=3)
+NOTHING = Multipliers(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: proved well enough, nodes, the clock (a moment of `time.perf_counter`), or a wish."""
+
+    gap: float
+    nodes: float = np.inf
+    deadline: float = np.inf
+    wished: Callable[[], bool] = lambda: False
+
+    def in_time(self) -> bool:
+        """Whether work may go on."""
+        return time.perf_counter() < self.deadline and not self.wished()
+
+
+@dataclass(eq=False)
+class Search:
+    """A search under way. All of it is on record: `checkpoint` writes it, and reads it again."""
+
+    instance: Instance
+    incumbent: Incumbent
+    proof: Proof = field(default_factory=Proof)
+    heap: list[tuple[float, int, Node]] = field(default_factory=list)
+    nodes: int = 0
+    pruned: float = -np.inf  # no structure that was put aside is better than this, or than the incumbent
+    trace: list[tuple[float, float, float]] = field(default_factory=list)
+    seconds: float = 0.0  # of earlier runs
+    started: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def without_rivals(cls, instance: Instance, choice: NDArray[np.int64]) -> Search:
+        """The end of a search where the class has one level only: every margin is enough, whatever the structure."""
+        search = cls(instance, Incumbent(0, choice, instance.ceiling))
+        for top in range(len(instance.tops)):
+            search.proof.close(search.proof.add(-1, top, 0), NOTHING)
+        return search
+
+    # -- where it stands
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of work, those before an interruption included."""
+        return self.seconds + time.perf_counter() - self.started
+
+    @property
+    def bound(self) -> float:
+        """No structure is better than this."""
+        return max(self.incumbent.objective, self.pruned, -self.heap[0][0] if self.heap else -np.inf)
+
+    @property
+    def bytes(self) -> int:
+        """Rough size in memory of the record and the open parts."""
+        return self.proof.bytes + sum(n.packed.nbytes + n.start.bytes + 200 for _, _, n in self.heap[:1]) * len(
+            self.heap
+        )
+
+    def tolerance(self, gap: float) -> float:
+        """The absolute distance that a relative gap allows."""
+        return gap * max(1.0, abs(self.incumbent.objective))
+
+    # -- beginning
+
+    def open_problems(self, limits: Limits) -> None:
+        """Open one part for each set of class parents; the first one's relaxation gives multipliers for all."""
+        instance = self.instance
+        shares = np.zeros(instance.allowed.shape)
+        shares[np.arange(len(shares)), self.incumbent.choice] = 1.0
+        self._open(self.incumbent.top, Start.of(shares, NOTHING))
+        if len(instance.tops) == 1:
+            return
+        self._advance([self._pop()], ROOT, limits, None)
+        seed = self.heap[0][2].start if self.heap else Start.of(shares, NOTHING)
+        for top in range(len(instance.tops)):
+            if top != self.incumbent.top:
+                self._open(top, seed)
+
+    def _open(self, top: int, start: Start) -> None:
+        part = self.proof.add(-1, top, 0)
+        allowed = self.instance.root(top)
+        found = evaluate(self.instance, top, start.multipliers)
+        self.push(Node.of(part, top, allowed, branch_bound(found, allowed), start))
+
+    # -- the loop
+
+    def run(self, limits: Limits, n_jobs: int, tick: Callable[[], None]) -> str:
+        """Work until a limit; why it ended. `tick` is called whenever everything is on record."""
+        try:
+            with _pool(n_jobs) as pool:
+                if not self.proof.parent:
+                    self.open_problems(limits)
+                    tick()
+                while (status := self._status(limits)) is None:
+                    self._step(limits, pool)
+                    tick()
+        except MemoryLimit as error:
+            return f"memory limit: {error}"
+        return status
+
+    def _status(self, limits: Limits) -> str | None:
+        if not self.heap or self.bound - self.incumbent.objective <= self.tolerance(limits.gap):
+            return "optimal"
+        if self.nodes >= limits.nodes:
+            return "node limit"
+        if limits.wished():
+            return "interrupted"
+        if time.perf_counter() >= limits.deadline:
+            return "time limit"
+        if self.bytes > self.instance.max_memory:
+            return "memory limit"
+        return None
+
+    def _step(self, limits: Limits, pool: ThreadPoolExecutor | None) -> None:
+        cutoff = self.incumbent.objective + self.tolerance(limits.gap) / 2
+        batch: list[Node] = []
+        while self.heap and len(batch) < BATCH and -self.heap[0][0] > cutoff:
+            batch.append(self._pop())
+        whole = [n for n in batch if self.proof.parent[n.part] < 0]
+        self._advance(whole, ROOT, limits, pool)
+        self._advance([n for n in batch if n not in whole], INSIDE, limits, pool)
+
+    def _advance(self, batch: list[Node], effort: Effort, limits: Limits, pool: ThreadPoolExecutor | None) -> None:
+        cutoff = self.incumbent.objective + self.tolerance(limits.gap) / 2
+        climbs = [self.nodes + k < EAGER or (self.nodes + k) % SELDOM == 0 for k in range(len(batch))]
+
+        def work(node: Node, climb: bool) -> Expansion | None:
+            if not limits.in_time():
+                return None
+            return expand(self.instance, node, cutoff, effort, climb, limits.in_time)
+
+        done: list[Expansion | None] = [None] * len(batch)
+        try:
+            for k, out in enumerate((pool.map if pool else map)(work, batch, climbs)):
+                done[k] = out
+        finally:
+            for node, out in zip(batch, done, strict=True):
+                self._put(node, out, cutoff)
+
+    def _put(self, node: Node, out: Expansion | None, cutoff: float) -> None:
+        """Put what became of a part on record; nothing means that it stays open."""
+        if out is None:
+            self.push(node)
+            return
+        self.nodes += 1
+        self.proof.fix(node.part, out.fixes)
+        self.pruned = max(self.pruned, out.fixed_bound)
+        if out.found is not None and out.found.objective > self.incumbent.objective:
+            self.incumbent = out.found
+        if out.start is None:
+            self._close(node.part, out.multipliers, out.bound)
+        for child in out.children:
+            assert out.start is not None
+            part = self.proof.add(node.part, child.feature, bits(child.allowed[child.feature]))
+            if child.bound <= cutoff:
+                self._close(part, out.start.multipliers, child.bound)
+            else:
+                self.push(Node.of(part, node.top, child.allowed, child.bound, out.start))
+
+    def _close(self, part: int, multipliers: Multipliers, bound: float) -> None:
+        self.proof.close(part, multipliers)
+        self.pruned = max(self.pruned, bound)
+
+    def push(self, node: Node) -> None:
+        """A part is open (again)."""
+        heapq.heappush(self.heap, (-node.bound, node.part, node))
+
+    def _pop(self) -> Node:
+        return heapq.heappop(self.heap)[2]
+
+    # -- the end
+
+    def note(self) -> None:
+        """Put time, objective and bound on the trace, thinned where it grows long."""
+        point = (self.elapsed, self.incumbent.objective, self.bound)
+        if not self.trace or self.trace[-1][1:] != point[1:]:
+            self.trace.append(point)
+        if len(self.trace) > TRACE_POINTS:
+            self.trace = self.trace[::2]
+
+    def closed_proof(self) -> Proof:
+        """The record with every open part closed by the multipliers that bound it so far."""
+        for _, part, node in self.heap:
+            self.proof.close(part, node.start.multipliers)
+        return self.proof
+
+
+@contextmanager
+def _pool(n_jobs: int) -> Iterator[ThreadPoolExecutor | None]:
+    """Threads for the parts of a batch, or none; inside, the matrix library works on one thread for each."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    with ThreadpoolController().limit(limits=1, user_api="blas"):
+        if n_jobs <= 1:
+            yield None
+            return
+        with ThreadPoolExecutor(n_jobs) as pool:
+            yield pool

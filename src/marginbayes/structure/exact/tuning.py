@@ -1,0 +1,220 @@
+"""The desired margin and the number of feature parents by validation, as Peharz & Pernkopf (2012) choose them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.parameters.folds import split
+from marginbayes.solvers import Moment
+from marginbayes.structure.base import StructureLearner, StructureResult
+from marginbayes.structure.constraints import Constraints
+from marginbayes.structure.selection import held_out_rates
+
+if TYPE_CHECKING:
+    from marginbayes.structure.exact.learner import ExactMargin
+
+__all__ = ["Trial", "TunedMargin", "TunedResult"]
+
+GRID = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
+# Up to this many rows are dealt into folds, of more a part is held out once (section 6).
+FEW_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of the grid: feature parents, p of gamma = log(p / (1 - p)), and how well it did on held-out rows."""
+
+    k: int
+    p: float
+    accuracy: float
+    gap: float
+    seconds: float
+
+    @property
+    def gamma(self) -> float:
+        """The desired margin."""
+        return math.log(self.p / (1.0 - self.p))
+
+
+@dataclass(frozen=True)
+class TunedResult(StructureResult):
+    """A structure, and the trials from which its margin was chosen: mean accuracy and gap over the splits.
+
+    Attributes
+    ----------
+    trials : tuple of Trial
+    chosen : Trial or None
+        None where the search was interrupted before there was any.
+    """
+
+    trials: tuple[Trial, ...] = ()
+    chosen: Trial | None = None
+
+
+class TunedMargin(StructureLearner):
+    """The structure of greatest soft margin, with the desired margin and the number of parents found by validation.
+
+    For every number of feature parents `k` and every `p` a structure is learned from a part of the rows and judged by
+    the accuracy of its smoothed maximum-likelihood network on the others. Those solves are short. Each starts from the
+    one before on the same rows, whose multipliers and structure serve every margin. Then the best pair is solved on all
+    rows, with all the time there is. Ties go to fewer parents, then to the `p` that is listed first.
+
+    Parameters
+    ----------
+    margin : {"sm", "sbm"}, default="sm"
+    k : sequence of int, default=(0, 1)
+        Feature parents to try; the paper's 1 and 2 parents are 0 and 1.
+    p : sequence of float, default=(.501, .6, .7, .8, .9, .95, .99, .999)
+        Probabilities to try; the desired log-margin is log(p / (1 - p)).
+    class_parents : int, default=0
+    cv : int or None, default=None
+        Folds. By default five for up to 1000 rows, and for more a part is held out once.
+    holdout : float or None, default=None
+        Share of the rows to hold out once instead; 0.2 by default for more than 1000 rows.
+    tuning_limit : float, default=5.0
+        Seconds for each of the short solves.
+    tuning_gap : float, default=0.005
+        Gap at which a short solve ends.
+    time_limit : float or None, default=None
+        Seconds for the last solve.
+    gap : float, default=1e-6
+        Of the last solve.
+    constraints : Constraints or None, default=None
+    smoothing : float, default=1.0
+    random_state : int or None, default=0
+        Seed of the splits and of the solver.
+    callback : callable or None, default=None
+        Called with a `Moment` by every solve.
+    """
+
+    def __init__(
+        self,
+        margin: str = "sm",
+        k: Sequence[int] = (0, 1),
+        p: Sequence[float] = GRID,
+        *,
+        class_parents: int = 0,
+        cv: int | None = None,
+        holdout: float | None = None,
+        tuning_limit: float = 5.0,
+        tuning_gap: float = 0.005,
+        time_limit: float | None = None,
+        gap: float = 1e-6,
+        constraints: Constraints | None = None,
+        smoothing: float = 1.0,
+        random_state: int | None = 0,
+        callback: Callable[[Moment], None] | None = None,
+    ) -> None:
+        self.margin = margin
+        self.k = k
+        self.p = p
+        self.class_parents = class_parents
+        self.cv = cv
+        self.holdout = holdout
+        self.tuning_limit = tuning_limit
+        self.tuning_gap = tuning_gap
+        self.time_limit = time_limit
+        self.gap = gap
+        self.constraints = constraints
+        self.smoothing = smoothing
+        self.random_state = random_state
+        self.callback = callback
+
+    def learn(self, schema: Schema, rows: Rows) -> TunedResult:
+        """The structure for these rows, and what was tried on the way."""
+        self._check()
+        parts = self._split(rows)
+        trials, start = _Tuning(self, schema, parts).run()
+        interrupted = len(trials) < len(self.k) * len(self.p)
+        # Sums of the same rates in another order are no difference.
+        best = max(trials, key=lambda t: (round(t.accuracy, 9), -t.k), default=None)
+        last = best if best is not None else Trial(min(self.k), self.p[0], math.nan, math.inf, 0.0)
+        # Once interrupted, the last solve is as short as the others.
+        limit, gap = (self.tuning_limit, self.tuning_gap) if interrupted else (self.time_limit, self.gap)
+        found = self.solver(last.k, last.p, limit, gap, start.get((last.k, last.p))).learn(schema, rows)
+        known = {field.name: getattr(found, field.name) for field in fields(found)}
+        status = "interrupted" if interrupted else found.status
+        return TunedResult(**{**known, "status": status}, trials=tuple(trials), chosen=best)
+
+    def solver(self, k: int, p: float, limit: float | None, gap: float, start: Any) -> ExactMargin:
+        """The learner for one point of the grid."""
+        from marginbayes.structure.exact.learner import ExactMargin
+
+        return ExactMargin(
+            self.margin,
+            gamma=math.log(p / (1.0 - p)),
+            k=k,
+            class_parents=self.class_parents,
+            time_limit=limit,
+            gap=gap,
+            start=start,
+            constraints=self.constraints,
+            smoothing=self.smoothing,
+            random_state=self.random_state,
+            callback=self.callback,
+        )
+
+    def _check(self) -> None:
+        for name in ("k", "p"):
+            if isinstance(getattr(self, name), (str, int, float)) or not len(getattr(self, name)):
+                raise ValueError(f"{name}={getattr(self, name)!r} should be a list of what to try")
+        for p in self.p:
+            if not 0.5 < p < 1.0:
+                raise ValueError(f"p={p!r} must be above 0.5 and below 1: the desired margin is log(p / (1 - p))")
+        if self.cv is not None and self.holdout is not None:
+            raise ValueError(f"cv={self.cv!r} and holdout={self.holdout!r} exclude each other")
+        if self.cv is not None and not self.cv >= 2:
+            raise ValueError(f"cv={self.cv!r} must be at least 2")
+        if self.holdout is not None and not 0.0 < self.holdout <= 0.5:
+            raise ValueError(f"holdout={self.holdout!r} must be above 0 and at most a half")
+
+    def _split(self, rows: Rows) -> list[tuple[Rows, Rows]]:
+        cv, holdout = self.cv, self.holdout
+        if cv is None and holdout is None:
+            cv, holdout = (5, None) if len(rows) <= FEW_ROWS else (None, 0.2)
+        return split(rows, cv, holdout, self.random_state)
+
+
+class _Tuning:
+    """The grid over all splits; a split's structures start from one another."""
+
+    def __init__(self, tuned: TunedMargin, schema: Schema, parts: Sequence[tuple[Rows, Rows]]) -> None:
+        self.tuned, self.schema, self.parts = tuned, schema, parts
+        self.previous: list[StructureResult | None] = [None] * len(parts)
+
+    def run(self) -> tuple[list[Trial], dict[tuple[int, float], StructureResult]]:
+        """What was tried in full, and a structure for each trial to start from on all rows."""
+        trials: list[Trial] = []
+        starts: dict[tuple[int, float], StructureResult] = {}
+        try:
+            for k in self.tuned.k:
+                self.previous = [None] * len(self.parts)  # its multipliers are over other parent sets
+                for p in self.tuned.p:
+                    trial, starts[k, p] = self._try(k, p)
+                    if trial is None:
+                        return trials, starts
+                    trials.append(trial)
+        except KeyboardInterrupt:
+            pass
+        return trials, starts
+
+    def _try(self, k: int, p: float) -> tuple[Trial | None, StructureResult]:
+        """One point of the grid on every split; None after an interruption."""
+        rates, gaps, started = [], [], time.perf_counter()
+        for i, (train, test) in enumerate(self.parts):
+            tuned = self.tuned
+            found = tuned.solver(k, p, tuned.tuning_limit, tuned.tuning_gap, self.previous[i]).learn(self.schema, train)
+            if found.status == "interrupted":
+                return None, found
+            self.previous[i] = found
+            rates += held_out_rates(self.schema, [found.dag], train, test, tuned.smoothing, "laplace").tolist()
+            gaps.append(math.inf if found.certificate is None else found.certificate.gap)
+        return Trial(k, p, float(np.mean(rates)), float(np.mean(gaps)), time.perf_counter() - started), found

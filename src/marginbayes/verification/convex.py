@@ -1,0 +1,78 @@
+"""Checks of the published convex margin problem: its value, its bound, and separability by a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.verification.check import CHECKS
+from marginbayes.verification.document import CertificateError
+from marginbayes.verification.onehot import OneHot, pair_values
+
+__all__: list[str] = []
+
+Floats = NDArray[np.float64]
+
+
+def check_convex(document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
+    """1/(2 gamma^2) + B sum of slacks at the weights; 3/2 (B l)^(2/3) with l = sum(eta) - R |V|_1, V = sum eta Delta.
+
+    For margins of a loss of at least l at every u = w / gamma with entries up to R, the value is at least
+    1/(2 gamma^2) + B gamma l, which is least at gamma = (B l)^(-1/3). V is zero at entries that no pair with a positive
+    multiplier touches, so nothing is assumed about those.
+    """
+    evidence = document["evidence"]
+    rows = OneHot.of(evidence, codes, weights)
+    cost, gamma, table = _feasible(evidence, rows)
+    missed = np.maximum(0.0, gamma - rows.margins(rows.scores(table)).min(axis=1))
+    objective = 1 / (2 * gamma**2) + cost * float(rows.weights @ missed)
+    if evidence["separable"]:
+        _check_witness(evidence, rows)
+    duals = pair_values(evidence, rows, rows.weights)
+    rest = np.abs(rows.gathered(duals)).sum()
+    least = float(duals.sum() - float(evidence["radius"]) * rest)
+    return objective, 1.5 * (cost * max(0.0, least)) ** (2 / 3)
+
+
+def check_hard(document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
+    """The least margin at the weights; infinite is the bound, and the witness says that it is reached in the limit."""
+    evidence = document["evidence"]
+    rows = OneHot.of(evidence, codes, weights)
+    _, _, table = _feasible(evidence, rows)
+    _check_witness(evidence, rows)
+    return float(rows.margins(rows.scores(table)).min()), np.inf
+
+
+def _feasible(evidence: Mapping[str, Any], rows: OneHot) -> tuple[float, float, Floats]:
+    """B, gamma and the weights, if they satisfy the constraints."""
+    cost, gamma = float(evidence["B"]), float(evidence["gamma"])
+    table = np.asarray(evidence["weights"], np.float64).reshape(rows.n_cells, rows.n_classes)
+    if not (cost > 0 and gamma > 0):
+        raise CertificateError(f"B={cost!r} and gamma={gamma!r} must be positive")
+    if any((np.exp(table.reshape(-1)[group]).sum(axis=1) > 1 + 1e-9).any() for group in rows.groups):
+        raise CertificateError("a row of a table sums to more than one")
+    return cost, gamma, table
+
+
+def _check_witness(evidence: Mapping[str, Any], rows: OneHot) -> None:
+    """Refuse unless every pair gets a positive margin when weights of level 1 are lowered far more than those of 2, ...
+
+    Counted in whole numbers: at the first level at which own class and rival have different numbers of lowered weights
+    the rival must have more; where no level tells, the margin of the core weights must be positive.
+    """
+    levels = np.asarray(evidence["levels"], np.int64).reshape(rows.n_cells, rows.n_classes)
+    core = np.asarray(evidence["core"], np.float64).reshape(levels.shape)
+    won = rows.margins(rows.scores(core)) > 0
+    for level in range(int(levels.max(initial=0)), 0, -1):
+        difference = -rows.margins(rows.scores((levels == level).astype(np.float64)))
+        difference[np.arange(len(rows.labels)), rows.labels] = 0.0
+        won = np.where(difference == 0, won, difference > 0)
+    if not won.all():
+        raise CertificateError("the witness does not separate the rows")
+
+
+CHECKS["margin-convex"] = check_convex
+CHECKS["margin-hard"] = check_hard

@@ -1,0 +1,218 @@
+"""Check of an exact maximum-margin structure: margins, objective and every bound of the search, computed anew.
+
+What is to be shown: no structure that the rules allow has a soft margin above the claimed bound. The record divides all
+structures into parts, each a set of options for every feature; here it is checked that the parts cover everything, and
+that each part that is not divided further, and each set of options that was taken out of a part, is bounded by its
+multipliers (see `exact_margin_bound`).
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.verification.check import CHECKS
+from marginbayes.verification.document import CertificateError
+from marginbayes.verification.exact_margin_bound import Bounds, Margins, merged
+
+__all__ = ["check_exact_margin"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+KEYS = {
+    "margin", "gamma", "smoothing", "k", "class_parents", "gap", "names", "cardinalities", "parents", "constraints",
+    "redundant", "proof", "nodes", "weight",
+}  # fmt: skip
+WHOLE = 1 << 24
+
+
+def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
+    """Soft margin of the structure in the certificate, and the bound that its record proves."""
+    claim = document["evidence"]
+    if claim.keys() != KEYS:
+        raise CertificateError(f"the evidence lacks, or has besides what it should, {sorted(KEYS ^ claim.keys())}")
+    if claim["margin"] not in ("sm", "sbm") or document["sense"] != "max":
+        raise CertificateError("a soft margin, 'sm' or 'sbm', is maximised")
+    if len(claim["cardinalities"]) != len(codes) or (codes.max(axis=1, initial=0) > claim["cardinalities"]).any():
+        raise CertificateError("the data have other variables or levels than those the certificate is about")
+    if document["status"] == "optimal":
+        _check_gap(document, float(claim["gap"]))
+    margins = Margins(*merged(codes, weights, claim["cardinalities"]), claim)
+    if abs(float(claim["weight"]) - margins.weights.sum()) > 1e-9 * margins.weights.sum():
+        raise CertificateError(f"the rows weigh {margins.weights.sum()!r}, not {claim['weight']!r}")
+    tops, allowed = _rules(claim)
+    objective = _objective(claim, margins, tops, allowed)
+    _leave_out(claim["redundant"], margins, allowed)
+    bounds = Bounds(margins, float(document["bound"]))
+    _check_parts(claim["proof"], tops, allowed, bounds)
+    return objective, max(objective, bounds.largest)
+
+
+def _check_gap(document: Mapping[str, Any], gap: float) -> None:
+    objective, bound = float(document["objective"]), float(document["bound"])
+    if bound - objective > (gap + 1e-9) * max(1.0, abs(objective)):
+        raise CertificateError(f"the gap between {objective!r} and {bound!r} is more than an optimum's, {gap!r}")
+
+
+# -- which structures there are
+
+
+def _rules(claim: Mapping[str, Any]) -> tuple[list[tuple[int, ...]], Flags]:
+    """Sets of class parents, and the allowed options [feature, option] of the features.
+
+    Option 0 is no parent, option 1 the class, option 2 + j the class and feature j, counted from 0.
+    """
+    names, rules, k = claim["names"], claim["constraints"], int(claim["k"])
+    place = {name: i for i, name in enumerate(names)}
+    n, required, forbidden = len(names) - 1, _edges(rules, "required", place), _edges(rules, "forbidden", place)
+    dropped = {b - 1 for a, b in forbidden if a == 0}
+    kept = {place[name] - 1 for name in rules["keep"]} | {b - 1 for a, b in required if a == 0}
+    kept |= {v - 1 for a, b in required if a and b for v in (a, b)}
+    allowed = np.zeros((n, n + 2), bool)
+    allowed[:, 1] = True
+    allowed[:, 2:] = (k >= 1) & ~np.eye(n, dtype=bool)
+    for a, b in forbidden:
+        if a and b:
+            allowed[b - 1, 1 + a] = False
+    for earlier, later in combinations(rules["tiers"], 2):
+        for a in later:
+            for b in earlier:
+                allowed[place[b] - 1, 1 + place[a]] = False
+    for i in dropped:
+        allowed[i], allowed[:, 2 + i] = False, False
+    for a, b in required:
+        if a and b:
+            only = allowed[b - 1, 1 + a]
+            allowed[b - 1] = False
+            allowed[b - 1, 1 + a] = only
+    allowed[:, 0] = [i not in kept for i in range(n)]
+    above = {a for a, b in required if b == 0}
+    free = [f for f in range(1, n + 1) if f - 1 not in dropped | kept and (f, 0) not in forbidden]
+    tops = [t for m in range(int(claim["class_parents"]) + 1) for t in combinations(free, m) if above <= set(t)]
+    return tops, allowed
+
+
+def _edges(rules: Mapping[str, Any], which: str, place: Mapping[str, int]) -> list[tuple[int, int]]:
+    return [(place[a], place[b]) for a, b in rules[which]]
+
+
+def _root(top: Sequence[int], allowed: Flags) -> Flags:
+    """Options of the problem of these class parents, none of which can have the class as a parent."""
+    root = allowed.copy()
+    for f in top:
+        root[f - 1, 1:] = False
+    return root
+
+
+def _objective(claim: Mapping[str, Any], margins: Margins, tops: list[tuple[int, ...]], allowed: Flags) -> float:
+    parents = [tuple(p) for p in claim["parents"]]
+    top = tuple(sorted(parents[0]))
+    if top not in tops or len(parents) != len(claim["names"]):
+        raise CertificateError(f"the class cannot have the parents {parents[0]}")
+    choice = []
+    for i, own in enumerate(parents[1:]):
+        option = {(): 0, (0,): 1}.get(own, 1 + own[-1] if len(own) == 2 and own[0] == 0 else -1)
+        if option < 0 or option >= allowed.shape[1] or not _root(top, allowed)[i, option]:
+            raise CertificateError(f"the feature {claim['names'][i + 1]!r} cannot have the parents {own}")
+        choice.append(option)
+    for i in range(len(choice)):
+        node, steps = i, 0
+        while choice[node] >= 2:
+            node, steps = choice[node] - 2, steps + 1
+            if steps > len(choice):
+                raise CertificateError("the structure has a cycle")
+    return margins.objective(top, choice)
+
+
+def _leave_out(redundant: Sequence[Sequence[int]], margins: Margins, allowed: Flags) -> None:
+    """Take options out that always add what another option, one without a feature as parent, adds."""
+    kept = allowed.copy()
+    for i, option, other in redundant:
+        if other not in (0, 1) or not kept[i, other] or option == other or not margins.equal(i, option, other):
+            raise CertificateError(f"option {option} of feature {i} was left out, but option {other} is not the same")
+        allowed[i, option] = False
+    if any(not allowed[i, other] for i, _, other in redundant):
+        raise CertificateError("an option was left out for the sake of another one that was left out, too")
+
+
+# -- the record
+
+
+def _check_parts(proof: Mapping[str, Any], tops: list[tuple[int, ...]], allowed: Flags, bounds: Bounds) -> None:
+    count = len(proof["parent"])
+    if any(len(proof[key]) != count for key in ("feature", "members", "fixes", "closed")):
+        raise CertificateError("the lists of the record differ in length")
+    bounds.multipliers = [_unpacked(text, bounds.margins) for text in proof["multipliers"]]
+    children: list[list[int]] = [[] for _ in range(count)]
+    begun: list[int] = []
+    for part, parent in enumerate(proof["parent"]):
+        if parent >= part:
+            raise CertificateError(f"part {part} of the record comes before the part it belongs to")
+        (children[parent] if parent >= 0 else begun).append(part)
+    if sorted(proof["feature"][part] for part in begun) != list(range(len(tops))):
+        raise CertificateError("the record does not treat every set of class parents once")
+    waiting = [(part, tops[proof["feature"][part]], _root(tops[proof["feature"][part]], allowed)) for part in begun]
+    while waiting:
+        part, top, options = waiting.pop()
+        _apply_fixes(proof["fixes"][part], top, options, bounds)
+        if children[part]:
+            waiting += [(c, top, _piece(proof, c, children[part], options)) for c in children[part]]
+            _check_cover(proof, children[part], options)
+        else:
+            bounds.check(proof["closed"][part], top, options)
+
+
+def _apply_fixes(fixes: Sequence[Sequence[Any]], top: tuple[int, ...], options: Flags, bounds: Bounds) -> None:
+    """Options taken out of a part are bounded by themselves."""
+    for feature, members, multipliers in fixes:
+        out = _members(members, options.shape[1])
+        confined = options.copy()
+        confined[feature] &= out
+        bounds.check(multipliers, top, confined)
+        options[feature] &= ~out
+
+
+def _piece(proof: Mapping[str, Any], part: int, siblings: Sequence[int], options: Flags) -> Flags:
+    feature = proof["feature"][part]
+    if feature != proof["feature"][siblings[0]]:
+        raise CertificateError(f"part {part} divides another feature than its siblings")
+    piece = options.copy()
+    piece[feature] &= _members(proof["members"][part], options.shape[1])
+    return piece
+
+
+def _check_cover(proof: Mapping[str, Any], pieces: Sequence[int], options: Flags) -> None:
+    feature, covered = proof["feature"][pieces[0]], np.zeros(options.shape[1], bool)
+    for part in pieces:
+        covered |= _members(proof["members"][part], options.shape[1])
+    if (options[feature] & ~covered).any():
+        raise CertificateError(f"the parts {list(pieces)} of the record do not cover the part they divide")
+
+
+def _members(text: str, n_options: int) -> Flags:
+    value = int(text, 16)
+    return np.array([bool(value >> o & 1) for o in range(n_options)])
+
+
+def _unpacked(text: str, margins: Margins) -> tuple[NDArray[np.int64], Floats]:
+    """Rows and multipliers; they must not be negative, nor exceed the weight of a sample."""
+    both = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i4").astype(np.int64)
+    rows, shares = np.cumsum(both[: len(both) // 2]), both[len(both) // 2 :]
+    if len(rows) != len(shares) or (len(rows) and not 0 <= rows.min() <= rows.max() < margins.n_rows):
+        raise CertificateError("multipliers belong to rows that there are not")
+    sample = rows // margins.rivals if len(rows) else rows
+    if len(set(rows.tolist())) < len(rows) or (shares < 0).any():
+        raise CertificateError("multipliers are negative, or a row has two")
+    if (np.bincount(sample, shares, 1) > WHOLE).any():
+        raise CertificateError("multipliers exceed the weight of their sample")
+    return rows, margins.weights[sample] * (shares / WHOLE)
+
+
+CHECKS["exact-margin"] = check_exact_margin

@@ -1,0 +1,111 @@
+"""Rows as the cells of tables that they use, computed anew from codes: for checks of margins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.verification.document import CertificateError
+
+__all__ = ["OneHot", "pair_values"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Distinct rows in lexicographic order of (class, cells), with summed weights.
+
+    A cell is an assignment of the members of a family besides the class, families in the order of their variables, the
+    class itself first; -1 where a member is missing. `groups` lists, for each family, its entries (cells x classes,
+    flat) as an array (rows of its table x levels).
+    """
+
+    labels: Integers
+    cells: Integers
+    weights: Floats
+    n_cells: int
+    n_classes: int
+    groups: list[Integers]
+
+    @classmethod
+    def of(cls, evidence: Mapping[str, Any], codes: Integers, weights: Floats) -> OneHot:
+        """From the graph in the evidence and the codes, class first; rows without a class are left out."""
+        parents, cards = evidence["parents"], evidence["cardinalities"]
+        if len(parents) != len(codes) or len(cards) != len(codes):
+            raise CertificateError(f"the certificate is about {len(parents)} variables, the data have {len(codes)}")
+        if (codes < 0).any() or (codes > np.array(cards)[:, None]).any():
+            raise CertificateError("the data have codes beyond the numbers of levels in the certificate")
+        known = codes[0] < cards[0]
+        codes, weights = codes[:, known], weights[known]
+        columns, groups, start = [codes[0]], [], 0
+        for child in [i for i in range(len(codes)) if i == 0 or 0 in parents[i]]:
+            family = [*parents[child], child]
+            others = [v for v in family if v != 0]
+            columns.append(_cells(codes, others, cards, start))
+            sizes = [cards[v] for v in others]
+            entries = start * cards[0] + np.arange(math.prod(sizes) * cards[0]).reshape(*sizes, cards[0])
+            groups.append(np.moveaxis(entries, -1, family.index(0)).reshape(-1, cards[child]))
+            start += math.prod(sizes)
+        keys, inverse = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+        summed = np.bincount(inverse.reshape(-1), weights, minlength=len(keys)).astype(np.float64)
+        return cls(keys[:, 0], keys[:, 1:], summed, start, cards[0], groups)
+
+    def scores(self, table: Floats) -> Floats:
+        """Score of every class in every row; `table` is cells x classes."""
+        padded = np.vstack([table, np.zeros((1, self.n_classes))])  # the cell -1 is the last line
+        total = np.zeros((len(self.labels), self.n_classes))
+        for column in self.cells.T:
+            total += padded[column]
+        return total
+
+    def margins(self, scores: Floats) -> Floats:
+        """Own score less that of each class; infinite for the own class."""
+        at = np.arange(len(self.labels))
+        found: Floats = scores[at, self.labels][:, None] - scores
+        found[at, self.labels] = np.inf
+        return found
+
+    def gathered(self, duals: Floats) -> Floats:
+        """Sum over pairs (row, rival) of the dual times the difference of their features; cells x classes."""
+        signed = -duals
+        signed[np.arange(len(self.labels)), self.labels] += duals.sum(axis=1)
+        out = np.zeros((self.n_cells + 1, self.n_classes))
+        for column in self.cells.T:
+            for c in range(self.n_classes):
+                out[:, c] += np.bincount(column % (self.n_cells + 1), signed[:, c], minlength=self.n_cells + 1)
+        return out[:-1]
+
+
+def pair_values(evidence: Mapping[str, Any], rows: OneHot, caps: Floats) -> Floats:
+    """The duals of the evidence as rows x classes: not negative, none for the own class, within each row's cap."""
+    given = evidence["duals"]
+    at, classes = (np.asarray(given[key], np.int64) for key in ("rows", "classes"))
+    values = np.asarray(given["values"], np.float64)
+    if not (values >= 0).all():
+        raise CertificateError("a multiplier is negative")
+    if len(at) and (at.min() < 0 or at.max() >= len(rows.labels) or (classes == rows.labels[at]).any()):
+        raise CertificateError("a multiplier belongs to no pair of a row and another class")
+    duals = np.zeros((len(rows.labels), rows.n_classes))
+    np.add.at(duals, (at, classes), values)
+    sums = duals.sum(axis=1)
+    if (sums > caps * (1 + 1e-9)).any():
+        raise CertificateError("the multipliers of a row sum to more than its cost")
+    # What rounding has put above the cap is taken away, so that the bound holds without any tolerance.
+    share: Floats = np.minimum(1.0, np.divide(caps, sums, out=np.ones_like(sums), where=sums > 0))
+    return np.asarray(duals * share[:, None])
+
+
+def _cells(codes: Integers, members: list[int], cards: list[int], start: int) -> Integers:
+    index = np.zeros(codes.shape[1], np.int64)
+    missing = np.zeros(codes.shape[1], bool)
+    for v in members:
+        index = index * cards[v] + codes[v]
+        missing |= codes[v] == cards[v]
+    return np.where(missing, -1, index + start)

@@ -1,0 +1,184 @@
+"""Runs of `ExactMargin` that are stopped, resumed, watched and limited."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marginbayes.graph import Dag
+from marginbayes.structure.exact import checkpoint as checkpoints
+from marginbayes.structure.exact.learner import ExactMargin
+from marginbayes.verification import verify
+from tests.oracles.exact import random_problem, soft_margin
+
+CARDS = [3, 3, 3, 3, 2, 3, 3]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return random_problem(9, CARDS, 90)
+
+
+@pytest.fixture(scope="module")
+def whole(problem):
+    """The uninterrupted run."""
+    found = ExactMargin(p=0.8).learn(*problem)
+    assert found.certificate.status == "optimal"
+    assert found.certificate.evidence["nodes"] > 100
+    return found
+
+
+def same(one, other) -> bool:
+    first, second = one.certificate, other.certificate
+    return (
+        one.dag == other.dag
+        and (first.objective, first.bound) == (second.objective, second.bound)
+        and first.evidence["proof"] == second.evidence["proof"]
+    )
+
+
+def test_a_run_in_pieces_ends_like_the_whole_run(problem, whole, tmp_path) -> None:
+    file = tmp_path / "search.npz"
+    for limit in range(12, 10_000, 40):
+        found = ExactMargin(p=0.8, node_limit=limit, checkpoint=file).learn(*problem)
+        if found.certificate.status == "optimal":
+            break
+        assert found.certificate.status == "node limit"
+        assert limit <= found.certificate.evidence["nodes"] < limit + 4
+        assert found.certificate.bound >= whole.certificate.objective
+    assert same(found, whole)
+    verify(found.certificate.to_document(), problem[1].codes)
+
+
+SCRIPT = """
+import sys
+from tests.oracles.exact import random_problem
+from marginbayes.structure.exact.learner import ExactMargin
+tell = lambda moment: print(moment, flush=True)
+found = ExactMargin(p=0.8, checkpoint=sys.argv[1], checkpoint_seconds=0.0, callback=tell).learn(
+    *random_problem(9, {cards}, 90)
+)
+"""
+
+
+def test_a_killed_run_is_resumed_and_ends_like_the_whole_run(problem, whole, tmp_path) -> None:
+    file = tmp_path / "search.npz"
+    command = [sys.executable, "-c", SCRIPT.format(cards=CARDS), str(file)]
+    run = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
+    assert run.stdout is not None
+    while not file.exists() and run.poll() is None:
+        time.sleep(0.01)
+    run.kill()
+    run.wait()
+    run.stdout.close()
+    assert same(ExactMargin(p=0.8, checkpoint=file).learn(*problem), whole)
+
+
+def test_an_interrupted_run_keeps_the_best_structure_and_its_bound(problem, whole) -> None:
+    def stop(moment) -> None:
+        if moment.note.startswith("1 "):
+            raise KeyboardInterrupt
+
+    found = ExactMargin(p=0.8, callback=stop).learn(*problem)
+    assert found.status == found.certificate.status == "interrupted"
+    assert found.certificate.bound >= whole.certificate.objective >= found.certificate.objective
+    assert soft_margin(problem[1], found.dag.parents, "sm", np.log(4)) == pytest.approx(found.score)
+    verify(found.certificate.to_document(), problem[1].codes)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to a thread need POSIX")
+def test_ctrl_c_ends_the_search_when_everything_is_on_record(problem) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def press(moment) -> None:
+        if moment.note.startswith("1 "):
+            signal.pthread_kill(main, signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    found = ExactMargin(p=0.8, n_jobs=2, callback=press).learn(*problem)
+    assert found.certificate.status == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is before
+    verify(found.certificate.to_document(), problem[1].codes)
+
+
+def test_a_time_limit_of_nothing_still_returns_a_structure_and_a_bound(problem) -> None:
+    found = ExactMargin(p=0.8, time_limit=0.0).learn(*problem)
+    assert found.certificate.status == "time limit"
+    assert found.certificate.objective <= found.certificate.bound < np.inf
+    verify(found.certificate.to_document(), problem[1].codes)
+
+
+def test_a_memory_limit_ends_the_search_with_what_it_has(problem) -> None:
+    found = ExactMargin(p=0.8, max_memory=4e4).learn(*problem)
+    assert found.certificate.status == "memory limit"
+    assert found.certificate.objective <= found.certificate.bound < np.inf
+    verify(found.certificate.to_document(), problem[1].codes)
+
+
+def test_tables_beyond_the_memory_limit_are_refused_in_words(problem) -> None:
+    with pytest.raises(ValueError, match="more than max_memory"):
+        ExactMargin(max_memory=10.0).learn(*problem)
+
+
+def test_objectives_rise_and_bounds_fall_along_the_trace(whole) -> None:
+    _, objectives, bounds = np.array(whole.certificate.trace).T
+    assert (np.diff(objectives) >= 0).all()
+    assert (np.diff(bounds) <= 1e-9).all()
+    assert objectives[-1] == whole.certificate.objective
+    assert bounds[-1] == whole.certificate.bound
+
+
+def test_a_checkpoint_of_other_data_is_refused(problem, tmp_path) -> None:
+    file = tmp_path / "search.npz"
+    ExactMargin(p=0.8, node_limit=4, checkpoint=file).learn(*problem)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        ExactMargin(p=0.9, node_limit=4, checkpoint=file).learn(*problem)
+    file.write_bytes(b"nonsense")
+    with pytest.raises(ValueError, match="cannot be read"):
+        ExactMargin(p=0.8, node_limit=4, checkpoint=file).learn(*problem)
+
+
+def test_a_full_disk_costs_neither_the_search_nor_the_earlier_checkpoint(problem, tmp_path, monkeypatch) -> None:
+    file = tmp_path / "search.npz"
+    ExactMargin(p=0.8, node_limit=4, checkpoint=file).learn(*problem)
+    earlier = file.read_bytes()
+
+    def full(descriptor: int) -> None:  # noqa: ARG001
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(RuntimeWarning, match="was not written: .*No space left"):
+        found = ExactMargin(p=0.8, node_limit=20, checkpoint=file).learn(*problem)
+    assert found.certificate.evidence["nodes"] >= 20
+    assert file.read_bytes() == earlier
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_given_structure_is_where_the_search_begins(problem, whole) -> None:
+    found = ExactMargin(p=0.8, start=whole, time_limit=0.0).learn(*problem)
+    assert found.score == pytest.approx(whole.score, abs=1e-9)
+    wide = Dag(problem[0].names, ((), (0,), (0, 1), (0, 1, 2), (0,), (0,), (0,)))  # none of the structures
+    assert ExactMargin(p=0.8, start=wide, time_limit=0.0).learn(*problem).certificate.status == "time limit"
+
+
+def test_a_search_is_the_same_after_a_file(problem, tmp_path) -> None:
+    file = tmp_path / "search.npz"
+    learner = ExactMargin(p=0.8, node_limit=30, checkpoint=file)
+    learner.learn(*problem)
+    instance = learner._instance(*problem)
+    search = checkpoints.load_search(file, instance)
+    checkpoints.save_search(tmp_path / "again.npz", search)
+    again = checkpoints.load_search(tmp_path / "again.npz", instance)
+    assert [(n.part, n.bound, n.packed.tolist()) for _, _, n in sorted(search.heap, key=lambda e: e[1])] == [
+        (n.part, n.bound, n.packed.tolist()) for _, _, n in sorted(again.heap, key=lambda e: e[1])
+    ]
+    assert search.proof.evidence() == again.proof.evidence()

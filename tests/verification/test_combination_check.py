@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import marginbayes.verification.combination
+from marginbayes import Dag
+from marginbayes.data import Rows
+from marginbayes.parameters import MaximumLikelihood
+from marginbayes.parameters.combination import ConvexCombination
+from marginbayes.parameters.design import Design
+from marginbayes.parameters.mixture import MarginMixture
+from marginbayes.solvers import Certificate
+from marginbayes.verification import CertificateError, verify
+from tests.oracles.brute import random_network, with_holes
+
+assert marginbayes.verification.combination
+TAN = Dag(tuple("yabc"), ((), (0,), (0, 1), (0, 2)))
+CARDS = (3, 2, 3, 2)
+
+
+def problem(seed: int, n: int = 60, holes: float = 0.1) -> tuple[Certificate, Rows]:
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, TAN, CARDS)
+    rows = with_holes(rng, network.sample(n, rng), holes).reweighted(rng.random(n) + 0.5)
+    learner = ConvexCombination(
+        int(rng.integers(1, 6)),
+        float(rng.choice([0.0, 1.0, 30.0])),
+        MaximumLikelihood(),
+        B=float(10 ** rng.uniform(-3, 1)),
+        max_iter=int(rng.integers(0, 30)),
+        normalize="plain",
+        random_state=seed,
+    )
+    return learner.learn(network.schema, TAN, rows).certificate, rows
+
+
+def reclaimed(certificate: Certificate, **changes) -> dict:
+    """The document of the certificate with other numbers in it, sealed anew."""
+    numbers = {key: changes.pop(key, getattr(certificate, key)) for key in ("objective", "bound")}
+    evidence = {**certificate.evidence, **changes}
+    return Certificate(certificate.kind, "min", *numbers.values(), "optimal", 0.0, evidence=evidence).to_document()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_every_certificate_holds_and_no_combination_beats_its_bound(seed: int) -> None:
+    certificate, rows = problem(seed)
+    report = verify(json.loads(json.dumps(certificate.to_document())), rows.codes, rows.weights)
+    assert report.objective == pytest.approx(certificate.objective, rel=1e-9)
+    evidence = certificate.evidence
+    design = Design.of(TAN, rows)
+    tables = [design.tables(member, [np.zeros(1)] * 4) for member in evidence["members"]]
+    mixture = MarginMixture.of(design, tables, evidence["B"])
+    k = len(tables)
+    for point in [*np.eye(k), *np.random.default_rng(seed).dirichlet(np.ones(k), 30)]:
+        value = mixture.loss(point)[0] + evidence["D"] * np.linalg.norm(point - 1 / k)
+        assert report.bound <= value + 1e-9 * max(1.0, value)
+
+
+def test_rows_may_come_in_another_order() -> None:
+    certificate, rows = problem(1)
+    again = rows.take(np.random.default_rng(0).permutation(len(rows)))
+    verify(certificate.to_document(), again.codes, again.weights)
+
+
+def test_other_data_and_false_claims_are_refused() -> None:
+    certificate, rows = problem(3)
+    with pytest.raises(CertificateError, match="objective is"):
+        verify(certificate.to_document(), rows.codes, rows.weights * 2)
+    with pytest.raises(CertificateError, match="objective is"):
+        verify(reclaimed(certificate, objective=certificate.objective + 1e-3), rows.codes, rows.weights)
+    weaker = reclaimed(certificate, duals={"rows": [], "classes": [], "values": []})
+    with pytest.raises(CertificateError, match="is proved"):
+        verify(weaker, rows.codes, rows.weights)
+
+
+@pytest.mark.parametrize("field", ["weights", "pull", "duals", "B", "D", "parents"])
+def test_evidence_that_breaks_the_rules_is_refused(field: str) -> None:
+    certificate, rows = problem(3)
+    evidence = certificate.evidence
+    duals = {**evidence["duals"], "values": evidence["duals"]["values"] * 1.5}
+    wrong = {
+        "weights": evidence["weights"] - 0.1,
+        "pull": np.full(len(evidence["pull"]) + 1, 0.0),
+        "duals": duals,
+        "B": -1.0,
+        "D": -1.0,
+        "parents": evidence["parents"][:-1],
+    }
+    with pytest.raises(CertificateError):
+        verify(reclaimed(certificate, **{field: wrong[field]}), rows.codes, rows.weights)
+
+
+def test_a_pull_that_is_too_long_proves_no_more_than_one_that_is_not() -> None:
+    certificate, rows = problem(3)
+    longer = reclaimed(certificate, pull=certificate.evidence["pull"] * 100, bound=-np.inf)
+    report = verify(longer, rows.codes, rows.weights)
+    assert report.objective == pytest.approx(certificate.objective)

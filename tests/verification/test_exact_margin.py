@@ -1,0 +1,169 @@
+"""Certificates of exact margins: true ones hold, changed ones do not, with or without a new digest."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import zlib
+from itertools import product
+
+import numpy as np
+import pytest
+
+from marginbayes.structure import Constraints
+from marginbayes.structure.exact.learner import ExactMargin
+from marginbayes.verification import CertificateError, verify
+from marginbayes.verification.document import seal
+from marginbayes.verification.exact_margin_bound import best_branching
+from tests.oracles.exact import random_problem
+
+
+@pytest.fixture(scope="module")
+def proved():
+    """A problem with a tree of some depth, its document, and the data."""
+    schema, rows = random_problem(9, [3, 3, 3, 3, 2, 3], 80)
+    constraints = Constraints(forbidden=[("v1", "v2")])
+    found = ExactMargin(p=0.8, class_parents=1, constraints=constraints).learn(schema, rows)
+    assert found.certificate.status == "optimal"
+    return found.certificate.to_document(), rows
+
+
+def changed(document, *path, to):
+    """The document with one entry replaced, sealed anew as a forger would."""
+    other = copy.deepcopy(document)
+    place = other
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    other.pop("digest")
+    return seal(other)
+
+
+def refuse(document, rows, weights=None) -> None:
+    with pytest.raises(CertificateError):
+        verify(document, rows.codes, weights)
+
+
+def test_the_certificate_holds_for_its_data_in_any_order(proved) -> None:
+    document, rows = proved
+    order = np.random.default_rng(0).permutation(len(rows))
+    report = verify(document, rows.codes[:, order])
+    assert report.gap <= 1e-6
+
+
+def test_any_changed_field_breaks_the_seal(proved) -> None:
+    document, rows = proved
+    for key in document.keys() - {"digest"}:
+        other = {**document, key: "x" if not isinstance(document[key], float) else document[key] + 1e-12 + 1e-15}
+        refuse(other, rows)
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        (("objective",), 1e3),
+        (("evidence", "gamma"), 1.2),
+        (("evidence", "smoothing"), 0.9),
+        (("evidence", "margin"), "sbm"),
+        (("evidence", "class_parents"), 2),
+        (("evidence", "weight"), 81.0),
+        (("evidence", "cardinalities"), [3, 3, 3, 3, 3, 3]),
+        (("evidence", "constraints", "forbidden"), []),
+        (("evidence", "redundant"), [[0, 3, 1]]),
+        (("evidence", "extra"), 1),
+        (("sense",), "min"),
+    ],
+)
+def test_a_forged_claim_is_refused_although_it_is_sealed(proved, path, to) -> None:
+    document, rows = proved
+    refuse(changed(document, *path, to=to), rows)
+
+
+def test_a_bound_that_is_too_low_is_refused(proved) -> None:
+    document, rows = proved
+    objective = document["objective"]
+    loose = ExactMargin(p=0.8, class_parents=1, node_limit=5).learn(*random_problem(9, [3, 3, 3, 3, 2, 3], 80))
+    claim = loose.certificate.to_document()
+    assert claim["bound"] > objective + 1e-3
+    verify(claim, rows.codes)
+    refuse(changed(claim, "bound", to=claim["bound"] - 1e-4), rows)
+    refuse(changed(claim, "status", to="optimal"), rows)
+
+
+def test_another_structure_is_refused(proved) -> None:
+    document, rows = proved
+    parents = document["evidence"]["parents"]
+    for v in range(1, len(parents)):
+        other = copy.deepcopy(parents)
+        other[v] = [] if parents[v] else [0]
+        refuse(changed(document, "evidence", "parents", to=other), rows)
+    cyclic = [[], [0, 2], [0, 1], [0], [0], [0]]
+    refuse(changed(document, "evidence", "parents", to=cyclic), rows)
+
+
+def test_a_record_that_leaves_something_out_is_refused(proved) -> None:
+    document, rows = proved
+    proof = document["evidence"]["proof"]
+    wholes = [p for p, parent in enumerate(proof["parent"]) if parent < 0]
+    assert len(wholes) == 6  # no parent of the class, or one of five
+    children = {p: [c for c, q in enumerate(proof["parent"]) if q == p] for p in range(len(proof["parent"]))}
+    for part, own in list(children.items())[:: max(1, len(children) // 25)]:
+        if own:
+            refuse(changed(document, "evidence", "proof", "members", own[0], to="0x0"), rows)
+            refuse(
+                changed(document, "evidence", "proof", "feature", own[0], to=(proof["feature"][own[0]] + 1) % 5), rows
+            )
+        elif proof["closed"][part] >= 0:
+            refuse(changed(document, "evidence", "proof", "closed", part, to=-1), rows)
+    refuse(changed(document, "evidence", "proof", "feature", wholes[0], to=proof["feature"][wholes[1]]), rows)
+    refuse(changed(document, "evidence", "proof", "parent", len(proof["parent"]) - 1, to=len(proof["parent"])), rows)
+
+
+def packed(rows, shares) -> str:
+    both = np.concatenate([np.diff(rows, prepend=0), shares]).astype("<i4")
+    return base64.b64encode(zlib.compress(both.tobytes())).decode()
+
+
+@pytest.mark.parametrize(
+    ("rows", "shares"),
+    [([0], [-1]), ([0], [(1 << 24) + 1]), ([0, 1], [1 << 23, (1 << 23) + 1]), ([0, 0], [1, 1]), ([10**6], [1])],
+)
+def test_multipliers_outside_their_range_are_refused(proved, rows, shares) -> None:
+    document, data = proved
+    refuse(changed(document, "evidence", "proof", "multipliers", 0, to=packed(rows, shares)), data)
+
+
+def test_other_data_are_refused(proved) -> None:
+    document, rows = proved
+    codes = rows.codes.copy()
+    codes[1, 0] = (codes[1, 0] + 1) % 3
+    with pytest.raises(CertificateError):
+        verify(document, codes)
+    refuse(document, rows, np.full(len(rows), 1.5))
+
+
+def test_the_branching_of_the_check_is_the_best_of_all() -> None:
+    rng = np.random.default_rng(0)
+    for trial in range(60):
+        n = int(rng.integers(1, 5))
+        values, options = rng.normal(size=(n, n + 2)).round(trial % 2 * 3), rng.random((n, n + 2)) < 0.8
+        options[np.arange(n), np.arange(n) + 2] = False
+        best = max(
+            (
+                sum(values[i, o] for i, o in enumerate(choice))
+                for choice in product(*(np.flatnonzero(line) for line in options))
+                if _acyclic(choice)
+            ),
+            default=-np.inf,
+        )
+        assert best_branching(values, options) == pytest.approx(best, abs=1e-9)
+
+
+def _acyclic(choice) -> bool:
+    for i in range(len(choice)):
+        node, steps = i, 0
+        while choice[node] >= 2 and steps <= len(choice):
+            node, steps = choice[node] - 2, steps + 1
+        if steps > len(choice):
+            return False
+    return True
