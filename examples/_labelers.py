@@ -1,0 +1,170 @@
+"""What the two experiments on sequences share: contestants, the choice of their strengths, and a peer."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from marginbayes.sequence import (
+    SequenceLabeler,
+    StructuredConditional,
+    StructuredConvex,
+    StructuredHybrid,
+    StructuredLikelihood,
+    StructuredMarkov,
+    sequence_accuracy,
+)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A name and the candidates among which the first split chooses."""
+
+    name: str
+    candidates: tuple[Callable[[], Any], ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One fit: share of labels and of sequences that are right, seconds to learn, and the certified gap."""
+
+    labels: float
+    sequences: float
+    seconds: float
+    gap: float | None
+    by_marginals: float | None
+
+
+def contestants(sequence: str, window: int, *, literal: bool) -> list[Contestant]:
+    """ML, CL, M3N and margin, and python-crfsuite where it is installed."""
+
+    def own(learner: Any) -> Callable[[], SequenceLabeler]:
+        return lambda: SequenceLabeler(window, parameters=learner, sequence=sequence)
+
+    grid = [(b, margin) for b in (0.3, 1.0, 3.0) for margin in (1.0, 3.0, 5.0)]
+    found = [
+        Contestant("maximum likelihood", (own(StructuredLikelihood()),)),
+        Contestant("conditional likelihood", tuple(own(StructuredConditional(c)) for c in (0.1, 1.0, 10.0))),
+        Contestant("Markov network, margin", tuple(own(StructuredMarkov(c)) for c in (0.01, 0.1, 1.0))),
+        Contestant("likelihood + margin", tuple(own(StructuredHybrid(b, margin)) for b, margin in grid)),
+    ]
+    if literal:
+        found.insert(3, Contestant("margin as published", (own(StructuredConvex()),)))
+    try:
+        import pycrfsuite  # noqa: F401
+    except ImportError:
+        print("python-crfsuite is not installed and left out")
+    else:
+        found.append(
+            Contestant("python-crfsuite", tuple((lambda c=c: Crfsuite(sequence, window, c)) for c in (0.1, 1.0, 10.0)))
+        )
+    return found
+
+
+def choose(who: Contestant, X: Any, y: Any, sequence: str) -> Callable[[], Any]:
+    """The candidate that labels a held-out quarter of these sequences best."""
+    if len(who.candidates) == 1:
+        return who.candidates[0]
+    names = X[sequence].unique()
+    held = X[sequence].isin(names[::4]).to_numpy()
+    scores = [make().fit(X[~held], y[~held]).score(X[held], y[held]) for make in who.candidates]
+    return who.candidates[int(np.argmax(scores))]
+
+
+def measure(make: Callable[[], Any], train: tuple[Any, Any], test: tuple[Any, Any], sequence: str) -> Outcome:
+    """Fit and test once."""
+    labeler = make()
+    started = time.perf_counter()
+    labeler.fit(*train)
+    seconds = time.perf_counter() - started
+    X, y = test
+    predicted = labeler.predict(X)
+    certificate = getattr(labeler, "certificate_", None)
+    marginal = None
+    if isinstance(labeler, SequenceLabeler):
+        marginal = labeler.set_params(decoding="marginal").score(X, y)
+    return Outcome(
+        float((predicted == np.asarray(y)).mean()),
+        sequence_accuracy(y, predicted, X[sequence]),
+        seconds,
+        None if certificate is None else certificate.gap,
+        marginal,
+    )
+
+
+def table(title: str, outcomes: dict[str, list[Outcome]]) -> None:
+    """Print one line for each contestant: means over the repetitions, standard deviation of the first."""
+    print(f"\n{title}")
+    print(f"  {'':<26}{'labels right':>16}{'by marginals':>14}{'sequences':>11}{'seconds':>9}{'largest gap':>13}")
+    for name, found in outcomes.items():
+        labels = np.array([o.labels for o in found])
+        gaps = [o.gap for o in found if o.gap is not None]
+        marginals = [o.by_marginals for o in found if o.by_marginals is not None]
+        print(
+            f"  {name:<26}{100 * labels.mean():9.2f} ±{100 * labels.std():5.2f}"
+            + (f"{100 * np.mean(marginals):14.2f}" if marginals else f"{'':>14}")
+            + f"{100 * np.mean([o.sequences for o in found]):11.2f}{np.mean([o.seconds for o in found]):9.2f}"
+            + (f"{max(gaps):13.1e}" if gaps else ""),
+            flush=True,
+        )
+
+
+class Crfsuite:
+    """python-crfsuite with the same window: one indicator for each neighbour and level."""
+
+    def __init__(self, sequence: str, window: int, c2: float) -> None:
+        self.sequence, self.window, self.c2 = sequence, window, c2
+
+    def _items(self, X: Any) -> Iterable[tuple[np.ndarray, list[list[str]]]]:
+        reach = self.window // 2
+        features = [c for c in X.columns if c != self.sequence]
+        ids = X[self.sequence].to_numpy()
+        for name in dict.fromkeys(ids.tolist()):
+            rows = np.flatnonzero(ids == name)
+            cells = X.iloc[rows][features].astype(str).to_numpy()
+            items = []
+            for t in range(len(rows)):
+                near = ((s, t + s) for s in range(-reach, reach + 1))
+                items.append(
+                    [
+                        f"{f}{s}={cells[at, k] if 0 <= at < len(rows) else 'outside'}"
+                        for s, at in near
+                        for k, f in enumerate(features)
+                    ]
+                )
+            yield rows, items
+
+    def fit(self, X: Any, y: Any) -> Crfsuite:
+        """Train by L-BFGS with an l2 penalty."""
+        import pycrfsuite
+
+        trainer = pycrfsuite.Trainer(verbose=False)
+        trainer.set_params({"c1": 0.0, "c2": self.c2, "max_iterations": 300})
+        labels = np.asarray(y).astype(str)
+        for rows, items in self._items(X):
+            trainer.append(items, labels[rows].tolist())
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "model")
+            trainer.train(path)
+            self.tagger = pycrfsuite.Tagger()
+            self.model = Path(path).read_bytes()  # the tagger reads it as long as it lives, but does not keep it
+            self.tagger.open_inmemory(self.model)
+        self.kind = np.asarray(y).dtype
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of the best path."""
+        found = np.empty(len(X), object)
+        for rows, items in self._items(X):
+            found[rows] = self.tagger.tag(items)
+        return found.astype(self.kind)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Share of the labels that are right."""
+        return float((self.predict(X) == np.asarray(y)).mean())

@@ -1,0 +1,112 @@
+"""Several targets per row: checked, named and encoded, and features discretised for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from marginbayes.data.encode import Encoder, categorical_mask
+from marginbayes.data.frame import Frame
+from marginbayes.data.mdlp import interval_labels
+from marginbayes.data.schema import Schema, Variable
+from marginbayes.estimators.validation import read_training
+
+__all__ = ["Targets", "learn_schema", "read_targets"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Checked training data: the table, names and levels of the targets, their codes (targets x rows), and weights."""
+
+    frame: Frame
+    names: tuple[str, ...]
+    classes: tuple[NDArray[Any], ...]
+    labels: Integers
+    weights: Floats | None
+    flat: bool
+
+
+def read_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
+    """Training data after all checks; rows of weight zero are as if absent."""
+    array = None if y is None else np.asarray(y)
+    if array is None or array.ndim != 2:
+        data = read_training(estimator, X, y, sample_weight)
+        return Targets(data.frame, (data.target,), (data.classes,), data.labels[None], data.weights, flat=True)
+    if not array.shape[1]:
+        raise ValueError("y has no column; give at least one target")
+    data = read_training(estimator, X, array[:, 0], sample_weight)
+    if data.frame.n_rows != len(array):
+        array = array[np.flatnonzero(np.asarray(sample_weight, float))]
+    columns = [_checked(array[:, k], k) for k in range(array.shape[1])]
+    found = [np.unique(column, return_inverse=True) for column in columns]
+    return Targets(
+        data.frame,
+        _names(y, array.shape[1], data.frame.names),
+        tuple(levels for levels, _ in found),
+        np.array([codes for _, codes in found], np.int64),
+        data.weights,
+        flat=False,
+    )
+
+
+def _checked(column: NDArray[Any], k: int) -> NDArray[Any]:
+    if column.dtype.kind == "O":
+        column = np.array(column.tolist())  # strings, or numbers of one type, as they were in the column
+    missing = [v is None or v != v for v in column.tolist()]
+    if any(missing):
+        raise ValueError(f"Input y contains NaN: row {missing.index(True)} has no label for target {k}")
+    check_classification_targets(column)
+    return column
+
+
+def _names(y: Any, n: int, features: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the columns of y, else y0, y1, ...; underscores are added until no feature is called so."""
+    columns = getattr(y, "columns", None)
+    names = [f"y{k}" if columns is None else str(columns[k]) for k in range(n)]
+    for k in range(n):
+        while names[k] in features:
+            names[k] += "_"
+    return tuple(names)
+
+
+def learn_schema(targets: Targets, discretizer: Any, categorical: Any, n_jobs: int | None) -> tuple[Schema, Any]:
+    """Schema of the targets and the features, and the codes of the features (features x rows).
+
+    A number gets the cut points that any of the targets asks for.
+    """
+    mask = categorical_mask(categorical, targets.frame.names)
+    learned = []
+    for k in range(len(targets.names) if discretizer == "mdlp" else 1):
+        encoder = Encoder(
+            labels=targets.labels[k],
+            n_classes=len(targets.classes[k]),
+            weights=targets.weights,
+            categorical=mask,
+            discretizer=discretizer,
+            n_jobs=n_jobs,
+        )
+        target = Variable("\0", tuple(targets.classes[k].tolist()))  # a name that no column has
+        learned.append(encoder.learn(target, targets.frame)[0].features)
+    features = [_merged(versions) for versions in zip(*learned, strict=True)]
+    own = [
+        Variable(name, tuple(levels.tolist()), origin="class")
+        for name, levels in zip(targets.names, targets.classes, strict=True)
+    ]
+    codes = np.array([v.encode(targets.frame.column(i)) for i, v in enumerate(features)])
+    return Schema((*own, *features)), codes
+
+
+def _merged(versions: tuple[Variable, ...]) -> Variable:
+    """One variable with the cuts of all versions."""
+    first = versions[0]
+    if first.cuts is None or len(versions) == 1:
+        return first
+    cuts = np.array(sorted({cut for v in versions for cut in v.cuts or ()}))
+    return replace(first, levels=tuple(interval_labels(cuts)), cuts=tuple(cuts.tolist()))

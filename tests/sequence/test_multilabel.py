@@ -1,0 +1,143 @@
+"""MultiLabelClassifier: trees over several targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pandas", reason="tables are pandas frames here")
+
+import pandas as pd
+from sklearn.model_selection import cross_val_score
+
+from marginbayes.sequence import MultiLabelClassifier
+from marginbayes.verification import verify
+
+
+def rows(n: int = 200, seed: int = 0) -> tuple[Any, Any]:
+    """Two numbers, one category; the third target follows the first, the second is on its own."""
+    rng = np.random.default_rng(seed)
+    first, second = rng.choice(["a", "b"], n), rng.integers(0, 3, n)
+    third = np.where(rng.random(n) < 0.9, first, "b")
+    X = pd.DataFrame(
+        {
+            "u": rng.normal(2.0 * (first == "a")),
+            "v": rng.normal(2.0 * second),
+            "w": np.where(rng.random(n) < 0.5, third, "c"),
+        }
+    )
+    return X, pd.DataFrame({"first": first, "second": second, "third": third})
+
+
+@pytest.mark.parametrize("parameters", ["ml", "cl", "mm-hybrid", "m3n", "mm-convex"])
+def test_every_learner_predicts_all_targets(parameters: str) -> None:
+    X, Y = rows()
+    clf = MultiLabelClassifier(parameters).fit(X[:150], Y[:150])
+    predicted = clf.predict(X[150:])
+    assert predicted.shape == (50, 3)
+    assert predicted.dtype == object
+    right = (predicted == Y[150:].to_numpy()).mean(axis=0)
+    assert (right > [0.7, 0.6, 0.7]).all()
+    for chances, levels in zip(clf.predict_proba(X), clf.classes_, strict=True):
+        assert chances.shape == (200, len(levels))
+        np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    assert clf.network_.normalized
+
+
+def test_the_learned_tree_joins_the_targets_that_depend_on_each_other() -> None:
+    X, Y = rows(1000)
+    clf = MultiLabelClassifier("ml").fit(X, Y)
+    assert clf.model_.parents[2] == 0
+    assert ("first", "third") in clf.network_.dag.edges
+    assert MultiLabelClassifier("ml", tree="independent").fit(X, Y).model_.parents == (-1, -1, -1)
+    given = MultiLabelClassifier("ml", tree=[("third", "first"), (0, 1)]).fit(X, Y)
+    assert given.model_.parents == (2, 0, -1)
+
+
+def test_the_network_of_all_copies_gives_the_same_answers() -> None:
+    X, Y = rows()
+    clf = MultiLabelClassifier("m3n").fit(X, Y)
+    network, row = clf.network_, X.iloc[[3]]
+    evidence = {}
+    for variable in clf.schema_.variables[3:]:
+        cell = row[variable.name].iloc[0]
+        level = cell if variable.cuts is None else variable.levels[int(np.searchsorted(variable.cuts, cell))]
+        evidence |= {f"{variable.name}[{target}]": level for target in Y}
+    for chances, target in zip(clf.predict_proba(row), Y, strict=True):
+        np.testing.assert_allclose(network.query(target, evidence), chances[0], atol=1e-10)
+
+
+def test_one_target_in_one_dimension_is_an_ordinary_classifier() -> None:
+    X, Y = rows()
+    flat = MultiLabelClassifier().fit(X, Y["first"])
+    column = MultiLabelClassifier().fit(X, Y[["first"]])
+    assert flat.predict(X).shape == (200,)
+    assert column.predict(X).shape == (200, 1)
+    np.testing.assert_array_equal(flat.predict(X), column.predict(X)[:, 0])
+    np.testing.assert_array_equal(flat.predict_proba(X), column.predict_proba(X)[0])
+    assert flat.classes_.tolist() == ["a", "b"]
+    assert cross_val_score(MultiLabelClassifier("ml"), X, Y["first"], cv=3).mean() > 0.7
+
+
+def test_joint_decoding_predicts_the_most_probable_combination() -> None:
+    X, Y = rows()
+    clf = MultiLabelClassifier("ml", decoding="joint").fit(X, Y)
+    labels = clf.predict(X)
+    network = clf.network_
+    row = X.iloc[[5]]
+    evidence = {}
+    for variable in clf.schema_.variables[3:]:
+        cell = row[variable.name].iloc[0]
+        level = cell if variable.cuts is None else variable.levels[int(np.searchsorted(variable.cuts, cell))]
+        evidence |= {f"{variable.name}[{target}]": level for target in Y}
+    best, _ = network.most_probable(evidence)
+    assert [best[target] for target in Y] == labels[5].tolist()
+    assert clf.score(X, Y) == pytest.approx((labels == Y.to_numpy()).all(axis=1).mean())
+
+
+def test_cuts_of_a_number_serve_every_target() -> None:
+    X, Y = rows(400)
+    alone = {c for t in ("first", "second") for c in MultiLabelClassifier("ml").fit(X, Y[t]).schema_["v"].cuts}
+    together = set(MultiLabelClassifier("ml").fit(X, Y[["first", "second"]]).schema_["v"].cuts)
+    assert together == alone
+    assert together
+
+
+@pytest.mark.parametrize("parameters", ["mm-hybrid", "m3n", "mm-convex"])
+def test_the_certificate_of_several_targets_can_be_checked(parameters: str) -> None:
+    X, Y = rows(60)
+    clf = MultiLabelClassifier(parameters).fit(X, Y)
+    from marginbayes.data.frame import read_frame
+
+    frame = read_frame(X)
+    labels = [np.searchsorted(levels, Y.iloc[:, k]) for k, levels in enumerate(clf.classes_)]
+    codes = [v.encode(frame.column(i)) for i, v in enumerate(clf.schema_.variables[3:])]
+    assert clf.certificate_ is not None
+    assert verify(clf.certificate_.to_document(), np.vstack([*labels, *codes])).gap <= 1e-4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tree": "star"}, "tree='star' is not known"),
+        ({"tree": [("first", "fourth")]}, "the tree names 'fourth', which is no target"),
+        ({"tree": [(0, 2), (1, 2)]}, "the target 'third' has two parents"),
+        ({"tree": [(0, 1), (1, 0)]}, "form a cycle"),
+        ({"decoding": "best"}, "decoding='best' is not known"),
+    ],
+)
+def test_bad_parameters_of_several_targets_are_refused(change: dict[str, Any], message: str) -> None:
+    X, Y = rows(20)
+    with pytest.raises(ValueError, match=message):
+        MultiLabelClassifier(**{"parameters": "ml", **change}).fit(X, Y)
+
+
+def test_a_missing_label_is_refused() -> None:
+    X, Y = rows(20)
+    Y.loc[3, "third"] = None
+    with pytest.raises(ValueError, match="row 3 has no label for target 2"):
+        MultiLabelClassifier().fit(X, Y)
+    with pytest.raises(ValueError, match="y has no column"):
+        MultiLabelClassifier().fit(X, np.empty((20, 0)))

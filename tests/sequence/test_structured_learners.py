@@ -1,0 +1,244 @@
+"""Learners of weights against generic solvers, finite differences and counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from sklearn.base import clone
+
+from marginbayes.sequence import (
+    ChainExamples,
+    ChainModel,
+    StructuredConditional,
+    StructuredConvex,
+    StructuredHybrid,
+    StructuredLikelihood,
+    StructuredMarkov,
+)
+from marginbayes.sequence.learners import named_learner
+from marginbayes.sequence.learners.conditional import ConditionalObjective
+from marginbayes.solvers import Moment
+from tests.oracles.labellings import chain_sample, margin_optimum, tree_sample, written_out
+
+EXAMPLES = {
+    "chain": lambda seed: chain_sample(seed, weights=True),
+    "order 2": lambda seed: chain_sample(seed, (1, 3, 2, 3), order=2),
+    "window": lambda seed: chain_sample(seed, (2, 3, 1), window=3),
+    "tree": lambda seed: tree_sample(seed, 6),
+}
+
+
+# -- margins
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+@pytest.mark.parametrize(("B", "margin"), [(0.3, 1.0), (2.0, 0.5), (5.0, 3.0)])
+def test_likelihood_and_margin_reach_the_optimum_of_a_generic_solver(kind: str, B: float, margin: float) -> None:
+    examples = EXAMPLES[kind](0)
+    found = StructuredHybrid(B, margin, tol=1e-7).learn(examples)
+    best = margin_optimum(examples, B, margin, examples.true_features + 1.0)
+    assert found.certificate is not None
+    assert found.certificate.status == "optimal"
+    assert found.certificate.objective == pytest.approx(best, rel=1e-6)
+    assert found.certificate.bound <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+@pytest.mark.parametrize("learner", [StructuredHybrid(), StructuredHybrid(5.0, 3.0), StructuredMarkov(0.3)], ids=str)
+def test_constraint_generation_and_multipliers_end_at_the_same_optimum(kind: str, learner: Any) -> None:
+    examples = EXAMPLES[kind](6)
+    smooth = clone(learner).learn(examples).certificate
+    generated = clone(learner).set_params(method="cuts").learn(examples).certificate
+    assert generated.status == smooth.status == "optimal"
+    # Each objective lies between the other's bound and the two gaps.
+    assert max(smooth.bound, generated.bound) <= min(smooth.objective, generated.objective)
+    assert generated.objective == pytest.approx(smooth.objective, rel=2e-5, abs=2e-5)
+
+
+def test_constraint_generation_needs_few_of_all_labellings() -> None:
+    examples = chain_sample(0, (6,) * 30, missing=0.3)
+    certificate = StructuredHybrid(method="cuts").learn(examples).certificate
+    assert certificate is not None
+    assert certificate.status == "optimal"
+    assert len(certificate.evidence["owners"]) < 0.15 * 30 * 2**6
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+@pytest.mark.parametrize("C", [0.05, 1.0])
+def test_the_markov_network_reaches_the_optimum_of_a_generic_solver(kind: str, C: float) -> None:
+    examples = EXAMPLES[kind](1)
+    found = StructuredMarkov(C, tol=1e-6).learn(examples)
+    best = margin_optimum(examples, C, 1.0, None)
+    assert found.certificate is not None
+    assert found.certificate.status == "optimal"
+    assert found.certificate.objective == pytest.approx(best, rel=1e-5)
+
+
+def test_the_tables_of_likelihood_and_margin_are_counts_that_margins_reweight() -> None:
+    examples = chain_sample(2, (3, 4, 2, 5))
+    result = StructuredHybrid(1.0, 1.0, tol=1e-8).learn(examples)
+    assert result.certificate is not None
+    evidence = result.certificate.evidence
+    expected = examples.expect(np.array(evidence["potentials"]), evidence["potential_margin"]).features
+    mass = examples.true_features + 1.0 + evidence["share"] * (examples.true_features - expected)
+    np.testing.assert_allclose(examples.rows.sums(np.exp(result.weights)), 1.0, atol=1e-9)
+    np.testing.assert_allclose(np.exp(result.weights), mass / examples.rows.sums(mass)[examples.rows.row_of], atol=2e-3)
+
+
+def least_hinge(examples: Any, radius: float) -> float:
+    """Least sum of hinge losses with |weights| <= radius, with a row for every labelling."""
+    owners, leads, losses = written_out(examples)
+    n = len(examples.weights)
+    cost = np.concatenate([np.zeros(leads.shape[1]), examples.weights])
+    bounds = [(-radius, radius)] * leads.shape[1] + [(0, None)] * n
+    return float(linprog(cost, np.hstack([-leads, -np.eye(n)[owners]]), -losses, bounds=bounds).fun)
+
+
+@pytest.mark.parametrize("kind", ["chain", "tree"])
+def test_constraint_generation_solves_the_published_problem(kind: str) -> None:
+    examples = chain_sample(3, (3,) * 12, missing=0.5) if kind == "chain" else tree_sample(3, 30)
+    found = StructuredConvex(radius=10.0).learn(examples)
+    assert found.certificate is not None
+    assert found.certificate.status == "optimal within |u| <= 10"
+    best = least_hinge(examples, 10.0)
+    assert best > 0.1
+    assert found.certificate.objective == pytest.approx(best, rel=1e-5)
+
+
+def test_the_strength_of_the_published_problem_changes_no_decision() -> None:
+    examples = chain_sample(3, (3,) * 12, missing=0.5)
+    weak, strong = (StructuredConvex(B).learn(examples).weights for B in (0.01, 100.0))
+    # (3/2) (B L)^(2/3) at gamma = (B L)^(-1/3): ten thousand times the strength divides the weights by its cube root.
+    np.testing.assert_allclose(weak, strong * 10_000 ** (1 / 3), rtol=1e-9)
+    np.testing.assert_array_equal(examples.decode(weak)[0], examples.decode(strong)[0])
+
+
+def test_separable_sequences_are_reported_as_such() -> None:
+    examples = chain_sample(0, (2, 2, 2), window=3, missing=0.0)
+    found = StructuredConvex().learn(examples)
+    assert found.certificate is not None
+    assert found.certificate.status.startswith("separable")
+    np.testing.assert_array_equal(examples.decode(found.weights)[0], examples.labels)
+
+
+# -- likelihood
+
+
+def test_tables_of_maximum_likelihood_are_relative_frequencies() -> None:
+    model = ChainModel(2, (2,))
+    offsets, labels = np.array([0, 3, 4]), np.array([0, 0, 1, 1])
+    examples = ChainExamples(model, model.cells(np.array([[0, 1, 1, 1]]), offsets), offsets, labels)
+    start, steps, emission = (np.exp(t) for t in model.tables(StructuredLikelihood(1.0).learn(examples).weights))
+    np.testing.assert_allclose(start, [2 / 4, 2 / 4])
+    np.testing.assert_allclose(steps, [[2 / 5, 2 / 5, 1 / 5], [1 / 5, 1 / 5, 3 / 5]])
+    np.testing.assert_allclose(emission, [[2 / 4, 1 / 4], [2 / 4, 3 / 4]])
+    start, steps, _ = (np.exp(t) for t in model.tables(StructuredLikelihood(0.0).learn(examples).weights))
+    np.testing.assert_allclose(steps, [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+
+
+def test_likelihoods_and_best_paths_are_those_of_hmmlearn() -> None:
+    hmm = pytest.importorskip("hmmlearn.hmm", reason="hmmlearn is the oracle")
+    rng = np.random.default_rng(0)
+    model, stop = ChainModel(3, (4,)), 0.2
+    start, emission = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(4), 3)
+    transitions = rng.dirichlet(np.ones(3), 3)
+    steps = np.column_stack([transitions * (1 - stop), np.full(3, stop)])
+    weights = model.flatten(np.log(start), np.log(steps), np.log(emission.T))
+    lengths = [1, 2, 5, 9]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    codes = rng.integers(0, 4, offsets[-1])
+    other = hmm.CategoricalHMM(3)
+    other.startprob_, other.transmat_, other.emissionprob_, other.n_features = start, transitions, emission, 4
+    cells = model.cells(codes[None], offsets)
+    node, log_z = model.marginals(weights, cells, offsets)
+    labels, best = model.decode(weights, cells, offsets)
+    for i, n in enumerate(lengths):
+        part = slice(offsets[i], offsets[i + 1])
+        own = np.log(stop) + (n - 1) * np.log(1 - stop)  # hmmlearn has no end
+        assert log_z[i] == pytest.approx(other.score(codes[part, None]) + own)
+        np.testing.assert_allclose(node[part], other.predict_proba(codes[part, None]), atol=1e-12)
+        score, path = other.decode(codes[part, None])
+        assert best[i] == pytest.approx(score + own)
+        np.testing.assert_array_equal(labels[part], path)
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_the_gradient_of_conditional_likelihood_is_that_of_finite_differences(kind: str) -> None:
+    examples = EXAMPLES[kind](4)
+    rng = np.random.default_rng(4)
+    objective = ConditionalObjective(examples, rng.normal(size=examples.n_weights), 0.3)
+    point, h = rng.normal(size=examples.n_weights + 1), 1e-6
+    _, gradient = objective(point)
+    for k in range(len(point)):
+        step = h * np.eye(len(point))[k]
+        slope = (objective(point + step)[0] - objective(point - step)[0]) / (2 * h)
+        assert slope == pytest.approx(gradient[k], rel=1e-5, abs=1e-6)
+
+
+def test_conditional_likelihood_ends_where_the_gradient_vanishes_and_above_maximum_likelihood() -> None:
+    examples = chain_sample(5, (3, 4, 2, 5, 3))
+    reference = StructuredLikelihood().learn(examples).weights
+    objective = ConditionalObjective(examples, reference, 0.1)
+    result = StructuredConditional(0.1).learn(examples)
+    assert -objective(objective.start)[0] < result.path[-1]
+    assert list(result.path) == sorted(result.path)
+
+    # The point (s, U) is found back: of all s the optimal one makes the gradient vanish.
+    def slope(s: float) -> float:
+        return float(np.abs(objective(np.concatenate([[s], result.weights - s * reference]))[1]).max())
+
+    assert min(slope(s) for s in np.linspace(0.5, 2.0, 3001)) < 2e-3
+
+
+# -- behaviour
+
+
+@pytest.mark.parametrize(
+    "learner", [StructuredHybrid(), StructuredMarkov(), StructuredMarkov(method="cuts"), StructuredConvex()], ids=str
+)
+def test_an_interrupt_keeps_the_best_so_far(learner: Any) -> None:
+    def interrupt(_: Moment) -> None:
+        raise KeyboardInterrupt
+
+    examples = chain_sample(3, (3,) * 12, missing=0.5)
+    found = learner.set_params(callback=interrupt).learn(examples)
+    assert found.certificate.status == "interrupted"
+    assert found.certificate.objective >= found.certificate.bound
+    assert np.isfinite(found.weights).all()
+
+
+def test_the_callback_sees_objective_and_bound_close_in_on_each_other() -> None:
+    seen: list[Moment] = []
+    StructuredHybrid(callback=seen.append).learn(chain_sample(0, (4,) * 10))
+    assert all(m.bound <= m.objective for m in seen)
+    assert [m.objective for m in seen] == sorted((m.objective for m in seen), reverse=True)
+    assert [m.gap for m in seen] == sorted((m.gap for m in seen), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        (StructuredHybrid(B=0), "B=0 must be a positive number"),
+        (StructuredHybrid(margin=-1), "margin=-1 must be a positive number"),
+        (StructuredHybrid(smoothing=0), "smoothing=0 must be a positive number"),
+        (StructuredMarkov(C="1"), "C='1' must be a positive number"),
+        (StructuredMarkov(method="qp"), "method='qp' is not known; say 'multipliers' or 'cuts'"),
+        (StructuredConditional(l2=-0.1), "l2=-0.1 must be a number that is not negative"),
+        (StructuredLikelihood(float("nan")), "smoothing=nan must be a number that is not negative"),
+        (StructuredConvex(radius=0), "radius=0 must be a positive number"),
+    ],
+)
+def test_amounts_that_make_no_sense_are_refused(learner: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace(".", r"\.")):
+        learner.learn(chain_sample(0))
+
+
+def test_an_unknown_name_lists_those_there_are() -> None:
+    with pytest.raises(
+        ValueError, match="parameters='crf' is not known; say 'ml', 'cl', 'mm-hybrid', 'mm-convex', 'm3n'"
+    ):
+        named_learner("crf", 1.0)
+    assert named_learner("mm-hybrid", 0.5).smoothing == 0.5
