@@ -8,24 +8,38 @@ from itertools import product
 import numpy as np
 import pytest
 
-from marginbayes.kernels.search import BINARY, LIKELIHOOD, MARGIN, RATE, add_family, losses, score_candidates, table_of
+from marginbayes.kernels.search import (
+    BINARY,
+    HIGHEST,
+    LIKELIHOOD,
+    LOWEST,
+    MARGIN,
+    RATE,
+    STEPS,
+    add_family,
+    doubtful_first,
+    leads,
+    losses,
+    score_candidates,
+    table_of,
+)
 
 CARDS = np.array([3, 2, 3, 2])  # class, child, first parent, second parent
-SIZES = CARDS[1:] + 1
+MEMBERS, SIZES = CARDS[1:], CARDS[1:] + 1
 
 
 def sample(seed: int, n: int = 30) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes with missing cells (not in the class), labels and weights."""
     rng = np.random.default_rng(seed)
-    codes = np.array([rng.integers(0, c + (i > 0), n) for i, c in enumerate(CARDS)], np.int32)
+    codes = np.array([rng.integers(0, c + (i > 0), n) for i, c in enumerate(CARDS)], np.uint8)
     return codes, codes[0].astype(np.int64), rng.choice([0.5, 1.0, 2.0], n)
 
 
 def index_of(codes: np.ndarray, members: int) -> np.ndarray:
     """Cell of each row in the table of the child and its first parents."""
-    index = codes[1].astype(np.int64)
+    index = codes[1].astype(np.uint32)
     for k in range(2, 1 + members):
-        index = index * (CARDS[k] + 1) + codes[k]
+        index = index * np.uint32(CARDS[k] + 1) + codes[k]
     return index
 
 
@@ -54,8 +68,8 @@ def test_tables_leave_missing_parents_out_of_the_condition(binary: bool, floor: 
     data = sample(0)
     counts, table = np.zeros(3 * math.prod(SIZES)), np.empty(3 * math.prod(SIZES))
     for at, label, weight in zip(index_of(data[0], 3), *data[1:], strict=True):
-        counts[at * 3 + label] += weight
-    table_of(counts, SIZES, 3, binary, int(floor), amount, table)
+        counts[int(at) * 3 + label] += weight
+    table_of(counts, MEMBERS, SIZES, 3, binary, int(floor), amount, table)
     found = table.reshape(*SIZES, 3)
     for cell in product(*map(range, SIZES)):
         for c in range(3):
@@ -71,7 +85,7 @@ def test_tables_leave_missing_parents_out_of_the_condition(binary: bool, floor: 
 def test_a_condition_that_never_occurs_leaves_the_levels_equal(smoothing: int) -> None:
     table = np.empty(3 * 3 * 2)
     counts = np.zeros(3 * 3 * 2)
-    table_of(counts, np.array([3, 3]), 2, False, smoothing, 0.0, table)
+    table_of(counts, np.array([2, 2]), np.array([3, 3]), 2, False, smoothing, 0.0, table)
     assert table.reshape(3, 3, 2)[:2] == pytest.approx(np.log(0.5))
 
 
@@ -80,7 +94,7 @@ def test_a_family_adds_its_entries_and_takes_them_away(binary: bool) -> None:
     data = sample(1, 12)
     codes, labels, weights = data
     state = np.zeros((12, 1 if binary else 3))
-    add_family(state, index_of(codes, 3), SIZES, labels, weights, 3, binary, 0, 0.5, 1.0)
+    add_family(state, index_of(codes, 3), MEMBERS, SIZES, labels, weights, 3, binary, 0, 0.5, 1.0)
     for n, row in enumerate(codes.T):
         for c in [int(labels[n])] if binary else range(3):
             expected = 0.0
@@ -88,7 +102,7 @@ def test_a_family_adds_its_entries_and_takes_them_away(binary: bool) -> None:
                 expected = slow_log_chance(data, tuple(row[1:]), {c}, False, 0.5)
                 expected -= slow_log_chance(data, tuple(row[1:]), {0, 1, 2} - {c}, False, 0.5) if binary else 0.0
             assert state[n, 0 if binary else c] == pytest.approx(expected, abs=1e-12)
-    add_family(state, index_of(codes, 3), SIZES, labels, weights, 3, binary, 0, 0.5, -1.0)
+    add_family(state, index_of(codes, 3), MEMBERS, SIZES, labels, weights, 3, binary, 0, 0.5, -1.0)
     np.testing.assert_allclose(state, 0.0, atol=1e-12)
 
 
@@ -104,25 +118,60 @@ def test_losses_are_errors_lost_likelihood_and_lacking_margin() -> None:
     np.testing.assert_allclose(losses(BINARY, np.array([[0.4], [-2.0], [3.0]]), labels[:3], 1.0), [0.6, 3.0, 0.0])
 
 
+@pytest.mark.parametrize("binary", [False, True])
+def test_leads_say_how_far_the_best_other_class_is_ahead_and_how_far_any_row_behind(binary: bool) -> None:
+    rng = np.random.default_rng(4)
+    state, labels, order = rng.normal(size=(20, 1 if binary else 3)), rng.integers(0, 3, 20), rng.permutation(20)
+    lead, rival, ahead = leads(state, labels, order, binary)
+    for t, n in enumerate(order):
+        others = {c: state[n, c] for c in range(3) if c != labels[n]} if not binary else {}
+        best = max(others.values()) - state[n, labels[n]] if others else -state[n, 0]
+        assert lead[t] == pytest.approx(best)
+        assert ahead[t] == lead[t:].max()
+        assert binary or others[int(rival[t])] == max(others.values())
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_rows_in_doubt_come_in_the_order_of_their_leads_up_to_a_step(binary: bool) -> None:
+    rng = np.random.default_rng(6)
+    state, labels = 20 * rng.normal(size=(200, 1 if binary else 3)), rng.integers(0, 3, 200)
+    order = doubtful_first(state, labels, binary)
+    assert sorted(order.tolist()) == list(range(200))
+    lead = np.clip(leads(state, labels, order, binary)[0], LOWEST, HIGHEST)
+    assert (np.diff(lead) <= (HIGHEST - LOWEST) / (STEPS - 1)).all()
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("spread", [1.0, 8.0])
 @pytest.mark.parametrize("kind", [RATE, LIKELIHOOD, MARGIN, BINARY])
-def test_candidates_have_the_loss_after_adding_them_unless_it_is_above_the_limit(kind: int) -> None:
+def test_candidates_have_the_loss_after_adding_them_unless_it_is_above_the_limit(
+    kind: int, spread: float, weighted: bool, missing: bool
+) -> None:
     codes, labels, weights = sample(2)
+    if not missing:
+        codes = np.minimum(codes, CARDS[:, None] - 1).astype(np.uint8)
+    radix = CARDS + np.array([0, 1, 1, 1]) * missing
+    weights = weights if weighted else np.ones(30)
     rng = np.random.default_rng(5)
-    state = rng.normal(size=(30, 1 if kind == BINARY else 3))
+    state = spread * rng.normal(size=(30, 1 if kind == BINARY else 3))
     candidates, amount = np.array([2, 3]), 0.5
     expected = []
     for j in candidates:
-        after, index = state.copy(), codes[1].astype(np.int64) * (CARDS[j] + 1) + codes[j]
-        sizes = np.array([CARDS[1] + 1, CARDS[j] + 1])
-        add_family(after, index, sizes, labels, weights, 3, kind == BINARY, 0, amount, 1.0)
+        after, index = state.copy(), codes[1].astype(np.uint32) * np.uint32(radix[j]) + codes[j]
+        family = [1, j]
+        add_family(after, index, CARDS[family], radix[family], labels, weights, 3, kind == BINARY, 0, amount, 1.0)
         expected.append(float(weights @ losses(kind, after, labels, 1.0)))
 
     def found(limit: float, order: np.ndarray) -> np.ndarray:
-        given = codes[1].astype(np.int64), SIZES[:1], candidates, 0, amount, limit, 1e-12
-        return score_candidates(kind, 1.0, state, labels, weights, order, codes, CARDS, *given)
+        ahead = leads(state, labels, order, kind == BINARY)
+        given = np.array([1]), codes[1].astype(np.uint32), candidates, 0, amount, limit, 1e-12
+        some = weights if weighted else np.empty(0)
+        return score_candidates(kind, 1.0, state, order, *ahead, some, codes, CARDS, radix, *given)
 
     best = int(np.argmin(expected))
-    for order in (np.arange(30), rng.permutation(30)):
+    doubt = doubtful_first(state, labels, kind == BINARY)
+    for order in (np.arange(30), rng.permutation(30), doubt):
         for limit in (np.inf, min(expected) + 1e-9):
             losses_found = found(limit, order)
             assert losses_found[best] == pytest.approx(expected[best], abs=1e-10)

@@ -1,53 +1,172 @@
-"""Scores of all classes and the gradient of the conditional likelihood, by index arrays instead of one-hot rows."""
+"""Losses of rows by the scores of their classes, and the gradients, by index arrays instead of one-hot rows.
+
+A row is described by how it deviates from the usual row: `cells[starts[n] : starts[n + 1]]` are the cells that row n
+has instead of the usual ones. Its scores are `base` plus `changes[cell]` for each of them; one column for each class.
+Columns behind the classes fill a row up to what the processor adds at once; they are zero and stay zero.
+
+Scores, losses and gradients are computed for a few rows at a time, in loops of their own: these loops are short enough
+for the compiler to add several classes at once, and the scores between them stay near the processor.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["conditional_loss"]
+__all__ = ["add_up", "conditional_loss", "margin_loss", "row_scores"]
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.integer[Any]]
+
+BLOCK = 128
 
 
 @njit(cache=True, nogil=True)
 def conditional_loss(
-    cells: NDArray[np.int32], weights: Floats, labels: NDArray[np.int64], row_weights: Floats, gradient: Floats
+    starts: Indices,
+    cells: Indices,
+    base: Floats,
+    changes: Floats,
+    n_classes: int,
+    labels: Indices,
+    row_weights: Floats,
+    gradient: Floats,
+    total: Floats,
 ) -> float:
-    """Sum over the rows of -log P(label | row), and its gradient by every weight, added to `gradient`.
+    """Sum over the rows of -log P(label | row).
 
-    `cells[n, f]` is the cell of family f in row n, -1 where the family adds nothing; `weights[cell, class]`.
+    Its derivatives by the scores are added up: to `total` over all rows, to `gradient[cell]` over those with the cell.
     """
-    n_classes = weights.shape[1]
-    score = np.empty(n_classes)
     loss = 0.0
-    for n in range(len(cells)):
-        for c in range(n_classes):
-            score[c] = 0.0
-        for f in range(cells.shape[1]):
-            cell = cells[n, f]
-            if cell >= 0:
-                for c in range(n_classes):
-                    score[c] += weights[cell, c]
+    buffer = np.empty((min(BLOCK, len(labels)), changes.shape[1]))
+    for first in range(0, len(labels), BLOCK):
+        scores = buffer[: min(BLOCK, len(labels) - first)]
+        _gather(starts[first:], cells, base, changes, scores)
+        loss += _conditional(scores, n_classes, labels[first:], row_weights[first:])
+        _scatter(starts[first:], cells, scores, gradient, total)
+    return loss
+
+
+@njit(cache=True, nogil=True)
+def margin_loss(
+    starts: Indices,
+    cells: Indices,
+    base: Floats,
+    changes: Floats,
+    n_classes: int,
+    labels: Indices,
+    row_weights: Floats,
+    gradient: Floats,
+    total: Floats,
+    target: float,
+    sharpness: float,
+) -> float:
+    """Sum over the rows of the smoothed hinge of (log-margin / target); derivatives as in `conditional_loss`."""
+    loss = 0.0
+    buffer = np.empty((min(BLOCK, len(labels)), changes.shape[1]))
+    for first in range(0, len(labels), BLOCK):
+        scores = buffer[: min(BLOCK, len(labels) - first)]
+        _gather(starts[first:], cells, base, changes, scores)
+        loss += _margin(scores, n_classes, labels[first:], row_weights[first:], 1.0 / target, sharpness)
+        _scatter(starts[first:], cells, scores, gradient, total)
+    return loss
+
+
+@njit(cache=True, nogil=True)
+def row_scores(starts: Indices, cells: Indices, base: Floats, changes: Floats, scores: Floats) -> None:
+    """Write the scores of all classes, for every row."""
+    _gather(starts, cells, base, changes, scores)
+
+
+@njit(cache=True, nogil=True)
+def add_up(starts: Indices, cells: Indices, values: Floats, sums: Floats, total: Floats) -> None:
+    """Add the values of each row to `total`, and to the sums of all cells by which it deviates."""
+    _scatter(starts, cells, values, sums, total)
+
+
+@njit(cache=True, nogil=True)
+def _gather(starts: Indices, cells: Indices, base: Floats, changes: Floats, scores: Floats) -> None:
+    width = changes.shape[1]
+    for n in range(len(scores)):
+        score = scores[n]
+        score[:] = base
+        at, end = starts[n], starts[n + 1]
+        while at + 4 <= end:  # four at once: the sum waits for itself less often
+            a, b, c, d = changes[cells[at]], changes[cells[at + 1]], changes[cells[at + 2]], changes[cells[at + 3]]
+            for k in range(width):
+                score[k] += (a[k] + b[k]) + (c[k] + d[k])
+            at += 4
+        while at < end:
+            a = changes[cells[at]]
+            for k in range(width):
+                score[k] += a[k]
+            at += 1
+
+
+@njit(cache=True, nogil=True)
+def _scatter(starts: Indices, cells: Indices, slopes: Floats, gradient: Floats, total: Floats) -> None:
+    width = gradient.shape[1]
+    for n in range(len(slopes)):
+        slope = slopes[n]
+        for k in range(width):
+            total[k] += slope[k]
+        for at in range(starts[n], starts[n + 1]):
+            cell = gradient[cells[at]]
+            for k in range(width):
+                cell[k] += slope[k]
+
+
+@njit(cache=True, nogil=True)
+def _conditional(scores: Floats, n_classes: int, labels: Indices, row_weights: Floats) -> float:
+    """Losses of a block, summed; scores are replaced by the derivatives, P(class | row) - [class = label], weighted."""
+    loss = 0.0
+    for n in range(len(scores)):
+        score, label, weight = scores[n], labels[n], row_weights[n]
         top = score[0]
         for c in range(1, n_classes):
             top = max(top, score[c])
+        own = score[label] - top
         total = 0.0
-        own = score[labels[n]] - top
         for c in range(n_classes):
             score[c] = math.exp(score[c] - top)
             total += score[c]
-        loss += row_weights[n] * (math.log(total) - own)
-        scale = row_weights[n] / total
+        loss += weight * (math.log(total) - own)
         for c in range(n_classes):
-            score[c] *= scale
-        score[labels[n]] -= row_weights[n]
-        for f in range(cells.shape[1]):
-            cell = cells[n, f]
-            if cell >= 0:
-                for c in range(n_classes):
-                    gradient[cell, c] += score[c]
+            score[c] *= weight / total
+        score[label] -= weight
+    return loss
+
+
+@njit(cache=True, nogil=True)
+def _margin(
+    scores: Floats, n_classes: int, labels: Indices, row_weights: Floats, scale: float, sharpness: float
+) -> float:
+    """Losses of a block, summed; scores are replaced by the derivatives.
+
+    The margin is the label's score less log(sum of exp(sharpness * score)) / sharpness over its rivals. Of
+    t = scale * margin the loss is 1/2 - t below 0, (1 - t)^2 / 2 up to 1, and 0 above.
+    """
+    loss = 0.0
+    for n in range(len(scores)):
+        score, label, weight = scores[n], labels[n], row_weights[n]
+        own, top = score[label], -np.inf
+        for c in range(n_classes):
+            if c != label:
+                top = max(top, score[c])
+        total = 0.0
+        for c in range(n_classes):
+            score[c] = 0.0 if c == label else math.exp(sharpness * (score[c] - top))
+            total += score[c]
+        t = np.inf if total == 0.0 else scale * (own - top - math.log(total) / sharpness)
+        slope = min(1.0, max(0.0, 1.0 - t))
+        if slope > 0.0:
+            loss += weight * (0.5 - t if t <= 0.0 else 0.5 * slope * slope)
+        slope *= weight * scale
+        for c in range(n_classes):
+            score[c] *= slope / max(total, 1.0)
+        score[label] = -slope
     return loss

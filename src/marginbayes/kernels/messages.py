@@ -8,52 +8,81 @@ Every factor is read through strides into one flat array, tables first and messa
 never summed: all sums run on vectors over the target's levels. They use plain probabilities where a lower bound on the
 factors proves that nothing can underflow, and logarithms otherwise.
 
-Functions take the arrays they need rather than one tuple of all of them, which makes faster code. What is called from
-one place only is inlined.
+A *tape* says of which factors each message was made, for those who need derivatives (`elimination`).
+
+What is called from one place only is inlined. Functions take the arrays they need rather than one tuple of all of them,
+which makes faster code; arrays are allocated outside, and counters start as `np.int64` (a plain 0 is a type of its own,
+for which callees would be compiled once more), which makes for a shorter wait at the first call.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from marginbayes.kernels.elimination import SAFE_LOG, Plan
+from marginbayes.kernels.layout import (
+    AT,
+    BASE,
+    CSTRIDE,
+    FIRST,
+    FREE,
+    HEAD,
+    HOLDS,
+    KIND,
+    LOGS,
+    NUMBER,
+    PLAIN,
+    SCOPE,
+    TABLE,
+    TSTRIDE,
+    VSTRIDE,
+    WHICH,
+    Flags,
+    Floats,
+    Ints,
+    Memory,
+    Plan,
+)
 
-__all__ = ["add_messages"]
+__all__ = ["SAFE_LOG", "locate", "log_value", "sum_rows"]
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Row = NDArray[np.int32]
 
-# Places for remembered messages; half of them are used at most, then all is forgotten.
-BUCKETS = 1 << 15
+# A product whose factors are proved to stay above exp(-600) cannot underflow a float64 (smallest normal: exp(-708)).
+SAFE_LOG = -600.0
 # A factor's number in keys is its position times this, plus a mask of its free members.
 MASKS = 1 << 32
 PRIME = (1 << 31) - 1
-# Columns of a factor: position, stride of the target, number of free variables, number in keys, and from FIRST on the
-# free variables and then their strides.
-BASE, TSTRIDE, FREE, NUMBER, FIRST = 0, 1, 2, 3, 4
-# Columns of a factor that is used in a sum: position, stride of the summed variable, stride of the target, which factor
-# it is, and from SCOPE on the strides of the message's variables.
-AT, VSTRIDE, CSTRIDE, WHICH, SCOPE = 0, 1, 2, 3, 4
 
 
 @njit(inline="always", error_model="numpy")
-def _mark_needed(
-    row: Row, cards: Ints, target: int, topo: Ints, child_at: Ints, child: Ints, needed: NDArray[np.bool_]
-) -> None:
-    """needed[i]: i is observed, is the target, or has a needed child. The others sum to one and drop out."""
+def _list_missing(
+    row: Row, cards: Ints, target: int, order: Ints, topo: Ints, child_at: Ints, child: Ints, prune: bool,
+    needed: Flags, gone: Ints, todo: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """List the missing variables, children before parents, and those of them to be summed out; returns both numbers.
+
+    A missing variable is needed if it has a needed child, as observed ones and the target are; the others sum to one
+    and drop out. Lists are written without a branch, which the processor could not predict.
+    """
+    n_gone: Any = np.int64(0)
+    n_todo: Any = np.int64(0)
     for k in range(len(topo) - 1, -1, -1):
-        i = topo[k]
-        needed[i] = row[i] < cards[i] or i == target
-        if not needed[i]:
-            for j in range(child_at[i], child_at[i + 1]):
-                if needed[child[j]]:
-                    needed[i] = True
-                    break
+        gone[n_gone] = topo[k]
+        n_gone += (row[topo[k]] >= cards[topo[k]]) & (topo[k] != target)
+    if prune:
+        for k in range(n_gone):
+            needed[gone[k]] = False
+            for j in range(child_at[gone[k]], child_at[gone[k] + 1]):
+                needed[gone[k]] |= needed[child[j]]
+    for k in range(len(order)):
+        todo[n_todo] = order[k]
+        n_todo += (row[order[k]] >= cards[order[k]]) & needed[order[k]]
+    return n_gone, n_todo
 
 
 @njit(inline="always", error_model="numpy")
@@ -76,7 +105,7 @@ def _restrict(
 
 @njit(inline="always", error_model="numpy")
 def _add_families(
-    v: int, turn: int, row: Row, plan: Plan, needed: NDArray[np.bool_], stamp: Ints, factor: Ints, alive: Ints, n: int
+    v: int, turn: int, row: Row, plan: Plan, needed: Flags, stamp: Ints, factor: Ints, alive: Ints, n: int
 ) -> int:
     """The families of v and of its needed children become living factors, unless they are; returns how many live."""
     for j in range(plan.child_at[v] - 1, plan.child_at[v + 1]):
@@ -94,7 +123,9 @@ def _use_up(
     v: int, n_alive: int, factor: Ints, alive: Ints, used: Ints, scope: Ints, width: int
 ) -> tuple[int, int, int]:
     """Take the living factors that hold v; returns how many live on, how many are used, and the message's variables."""
-    left, n_used, n_scope = 0, 0, 0
+    left: Any = np.int64(0)
+    n_used: Any = np.int64(0)
+    n_scope: Any = np.int64(0)
     for k in range(n_alive):
         f = alive[k]
         vstride = 0
@@ -105,8 +136,8 @@ def _use_up(
             alive[left] = f
             left += 1
             continue
-        used[n_used, AT], used[n_used, VSTRIDE] = factor[f, BASE], vstride
-        used[n_used, CSTRIDE], used[n_used, WHICH] = factor[f, TSTRIDE], f
+        used[n_used, AT], used[n_used, VSTRIDE], used[n_used, CSTRIDE] = factor[f, BASE], vstride, factor[f, TSTRIDE]
+        used[n_used, WHICH], used[n_used, KIND] = f, factor[f, HOLDS]
         n_used += 1
         for m in range(factor[f, FREE]):
             u = factor[f, FIRST + m]
@@ -154,8 +185,8 @@ def _spread_strides(n_used: int, n_scope: int, used: Ints, scope: Ints, factor: 
                     used[k, SCOPE + j] = factor[f, FIRST + width + m]
 
 
-@njit(nogil=True, error_model="numpy")
-def _locate(cell: int, n_used: int, n_scope: int, used: Ints, scope: Ints, cards: Ints, at: Ints) -> None:
+@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def locate(cell: int, n_used: int, n_scope: int, used: Ints, scope: Ints, cards: Ints, at: Ints) -> None:
     """at[k]: where used factor k stands for one assignment of the message's variables (the last one fastest)."""
     for k in range(n_used):
         at[k] = used[k, AT]
@@ -166,107 +197,122 @@ def _locate(cell: int, n_used: int, n_scope: int, used: Ints, scope: Ints, cards
             at[k] += x * used[k, SCOPE + j]
 
 
-@njit(nogil=True, error_model="numpy")
-def _sum_plain(
-    card: int, n_used: int, used: Ints, at: Ints, term: Floats, total: Floats, logs: Floats, probs: Floats, here: int
-) -> None:
-    """Sum over x of the product of the used factors; the last one is multiplied on the way into the sum."""
-    levels, last = np.uint64(len(term)), n_used - 1
-    both = n_used == 2 and used[0, CSTRIDE] == 1 and used[1, CSTRIDE] == 1
+@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _sum_plain(card: int, n_used: int, used: Ints, at: Ints, term: Floats, total: Floats, values: Floats) -> None:
+    """Sum over x of the product of the used factors; up to three that hold the target are multiplied in one loop."""
+    levels, last, ones = np.uint64(len(total)), n_used - 1, np.uint64(len(values) - len(total))
+    fused = n_used <= 3
+    for k in range(n_used):
+        fused = fused and used[k, CSTRIDE] == 1
     for c in range(levels):
         total[c] = 0.0
     for x in range(card):
-        b = np.uint64(at[last] + x * used[last, VSTRIDE])
-        if both:
-            a = np.uint64(at[0] + x * used[0, VSTRIDE])
+        if fused:
+            a, b, z = ones, ones, np.uint64(at[last] + x * used[last, VSTRIDE])
+            if n_used > 1:
+                a = np.uint64(at[0] + x * used[0, VSTRIDE])
+            if n_used > 2:
+                b = np.uint64(at[1] + x * used[1, VSTRIDE])
             for c in range(levels):
-                total[c] += probs[a + c] * probs[b + c]
+                total[c] += values[a + c] * values[b + c] * values[z + c]
             continue
         for c in range(levels):
             term[c] = 1.0
-        for k in range(last):
+        for k in range(n_used):
             a = np.uint64(at[k] + x * used[k, VSTRIDE])
             if used[k, CSTRIDE] == 1:
                 for c in range(levels):
-                    term[c] *= probs[a + c]
+                    term[c] *= values[a + c]
             else:
                 for c in range(levels):
-                    term[c] *= probs[a]
-        if used[last, CSTRIDE] == 1:
-            for c in range(levels):
-                total[c] += term[c] * probs[b + c]
-        else:
-            for c in range(levels):
-                total[c] += term[c] * probs[b]
-    out = np.uint64(here)
-    for c in range(levels):
-        probs[out + c] = total[c]
-        logs[out + c] = math.log(total[c]) if total[c] > 0.0 else -np.inf
+                    term[c] *= values[a]
+        for c in range(levels):
+            total[c] += term[c]
 
 
-@njit(nogil=True, error_model="numpy")
-def _sum_logs(
-    card: int, n_used: int, used: Ints, at: Ints, levels: int, logs: Floats, probs: Floats, here: int
-) -> None:
+@njit(inline="always", error_model="numpy")
+def log_value(kind: int, position: int, logs: Floats, values: Floats) -> float:
+    """Log of the entry of a factor."""
+    if kind == TABLE:
+        return float(logs[position])
+    if kind == LOGS:
+        return float(values[position])
+    return math.log(values[position]) if values[position] > 0.0 else -np.inf
+
+
+@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _sum_logs(card: int, n_used: int, used: Ints, at: Ints, total: Floats, logs: Floats, values: Floats) -> None:
     """Log-sum-exp in one pass, with a running maximum for each level of the target."""
-    for c in range(levels):
-        top, total = -np.inf, 0.0
+    for c in range(len(total)):
+        top, share = -np.inf, 0.0
         for x in range(card):
             value = 0.0
             for k in range(n_used):
-                value += logs[at[k] + x * used[k, VSTRIDE] + c * used[k, CSTRIDE]]
+                value += log_value(used[k, KIND], at[k] + x * used[k, VSTRIDE] + c * used[k, CSTRIDE], logs, values)
             if value > top:
-                total = total * math.exp(top - value) + 1.0
+                share = share * math.exp(top - value) + 1.0
                 top = value
             elif value > -np.inf:
-                total += math.exp(value - top)
-        logs[here + c] = top + math.log(total) if total > 0.0 else -np.inf
-        probs[here + c] = math.exp(logs[here + c])
+                share += math.exp(value - top)
+        total[c] = top + math.log(share) if share > 0.0 else -np.inf
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _make(
     card: int, cells: int, plain: bool, n_used: int, n_scope: int, used: Ints, scope: Ints, cards: Ints, at: Ints,
-    term: Floats, total: Floats, logs: Floats, probs: Floats, end: int,
+    term: Floats, total: Floats, logs: Floats, values: Floats, end: int,
 ) -> None:  # fmt: skip
     """Fill the cells of a message, from `end` on."""
-    levels = len(term)
+    levels = len(total)
     for cell in range(cells):
-        _locate(cell, n_used, n_scope, used, scope, cards, at)
+        locate(cell, n_used, n_scope, used, scope, cards, at)
         if plain:
-            _sum_plain(card, n_used, used, at, term, total, logs, probs, end + cell * levels)
+            _sum_plain(card, n_used, used, at, term, total, values)
         else:
-            _sum_logs(card, n_used, used, at, levels, logs, probs, end + cell * levels)
+            _sum_logs(card, n_used, used, at, total, logs, values)
+        for c in range(levels):
+            value = total[c]
+            if plain and n_scope == 0:
+                value = math.log(value) if value > 0.0 else -np.inf
+            values[end + cell * levels + c] = value
+
+
+@njit(inline="always", error_model="numpy")
+def _write_tape(
+    v: int, n_used: int, n_scope: int, used: Ints, scope: Ints, entry: int, tape: Ints, tape_at: Ints
+) -> None:
+    """Put on tape of what a message was made."""
+    here = tape_at[entry]
+    tape[here], tape[here + 1], tape[here + 2] = v, n_used, n_scope
+    here += HEAD
+    for j in range(n_scope):
+        tape[here + j] = scope[j]
+    here += n_scope
+    for k in range(n_used):
+        for j in range(SCOPE + n_scope):
+            tape[here + j] = used[k, j]
+        here += SCOPE + n_scope
+    tape_at[entry + 1] = here
 
 
 @njit(inline="always", error_model="numpy")
 def _as_factor(
-    f: int, room: int, n_scope: int, scope: Ints, cards: Ints, levels: int, factor: Ints, width: int
+    f: int, room: int, plain: bool, n_scope: int, scope: Ints, cards: Ints, levels: int, factor: Ints, width: int
 ) -> None:
     """Make a message the factor f."""
     factor[f, BASE], factor[f, TSTRIDE], factor[f, FREE], factor[f, NUMBER] = room, 1, n_scope, room * MASKS
+    factor[f, HOLDS] = PLAIN if plain else LOGS
     by = levels
     for j in range(n_scope - 1, -1, -1):
         factor[f, FIRST + j], factor[f, FIRST + width + j] = scope[j], by
         by *= cards[scope[j]]
 
 
-@njit(nogil=True, error_model="numpy")
-def _tables(plan: Plan) -> tuple[Floats, Floats]:
-    """Logs and probabilities of all tables, with room for messages behind them."""
-    n = len(plan.logs)
-    logs, probs = np.empty(n + plan.capacity), np.empty(n + plan.capacity)
-    for i in range(n):
-        logs[i], probs[i] = plan.logs[i], plan.probs[i]
-    return logs, probs
-
-
 @njit(inline="always")
-def _extent(
-    n_scope: int, scope: Ints, cards: Ints, n_used: int, used: NDArray[np.int64], low: Floats
-) -> tuple[int, float]:
+def _extent(n_scope: int, scope: Ints, cards: Ints, n_used: int, used: Ints, low: Floats) -> tuple[int, float]:
     """Cells of a message, and the log of a lower bound on its positive entries."""
-    cells, bound = 1, 0.0
+    cells: Any = np.int64(1)
+    bound = 0.0
     for j in range(n_scope):
         cells *= cards[scope[j]]
     for k in range(n_used):
@@ -275,73 +321,81 @@ def _extent(
 
 
 @njit(inline="always")
-def _add_row(joint: Floats, n: int, logs: Floats, room: int) -> None:
+def _add_row(joint: Floats, n: int, values: Floats, room: int) -> None:
     start = np.uint64(room)
     for c in range(np.uint64(joint.shape[1])):
-        joint[n, c] += logs[start + c]
+        joint[n, c] += values[start + c]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def add_messages(rows: NDArray[np.int32], joint: Floats, plan: Plan) -> int:
-    """Add to each row's log joint of its wholly observed families (rows x target levels) what the others sum to.
+def sum_rows(
+    rows: NDArray[np.int32], first: int, joint: Floats, plan: Plan, memory: Memory, finals: Ints, final_at: Ints
+) -> tuple[int, int]:
+    """Add to the log joint of a row's wholly observed families (rows x target levels) what the others sum to.
 
-    Returns 0, or the message cells that one row alone lacked; then `joint` is spoilt.
+    Begins at row `first`. Returns the row at which the memory is full (the number of rows if it never is), and 0, or
+    the message cells that this row lacked although all was forgotten before it. `finals`, where it has room, gets for
+    each row where the messages that were added start: `finals[final_at[n] : final_at[n + 1]]`.
     """
+    (
+        values, bucket, key, key_at, room, bounds, tape, tape_at, size, needed, stamp, alive, factor, low, used, scope,
+        at, term, total, gone, todo, ready,
+    ) = memory  # fmt: skip
     cards, width = plan.cards, plan.width
-    d, levels, tables_end = len(cards), joint.shape[1], len(plan.logs)
-    logs, probs = _tables(plan)
-    needed, stamp, alive = np.empty(d, np.bool_), np.zeros(d, np.int64), np.empty(2 * d, np.int64)
-    factor, low = np.zeros((2 * d, FIRST + 2 * width), np.int64), np.zeros(2 * d)
-    for f in range(d):
-        needed[f], factor[f, TSTRIDE], low[f] = True, plan.tstride[f], plan.low[f]
-    used, scope, at = np.zeros((2 * d, SCOPE + width), np.int64), np.zeros(width, np.int64), np.zeros(2 * d, np.int64)
-    term, total, before = np.zeros(levels), np.zeros(levels), np.zeros(levels)
-    buckets = max(BUCKETS, 1 << int(math.log2(8 * d)))
-    bucket, key, key_at = np.full(buckets, -1), np.empty(8 * buckets, np.int64), np.zeros(buckets, np.int64)
-    room, bounds = np.zeros(buckets, np.int64), np.zeros(buckets)
-    n, turn, entries, end = 0, 0, 0, tables_end
-    while n < len(rows):
-        row, turn, lacking = rows[n], turn + 1, 0
-        if plan.prune:
-            _mark_needed(row, cards, plan.target, plan.topo, plan.child_at, plan.child, needed)
-        for c in range(np.uint64(levels)):
-            before[c] = joint[n, c]
-        fresh, full = entries == 0, 2 * (entries + d) > buckets or key_at[entries] + 6 * d > len(key)
-        n_alive, free = 0, d
-        for v in plan.order:
-            if full or row[v] < cards[v] or not needed[v]:
-                continue
-            n_alive = _add_families(v, turn, row, plan, needed, stamp, factor, alive, n_alive)
+    d, levels, last = len(cards), joint.shape[1], len(values) - joint.shape[1]
+    entries, end = size[0], size[1]
+    for n in range(first, len(rows)):
+        row, fresh = rows[n], entries == 0
+        on_tape = d * (HEAD + 2 * SCOPE + 3 * width) if len(tape) > 0 else 0  # the most that one row may write there
+        full = 2 * (entries + d) > len(bucket) or key_at[entries] + 6 * d > len(key)
+        if full or tape_at[entries] + on_tape > len(tape):
+            return n, 0
+        n_alive, n_ready, free = 0, 0, d
+        n_gone, n_todo = _list_missing(
+            row, cards, plan.target, plan.order, plan.topo, plan.child_at, plan.child, plan.prune, needed, gone, todo
+        )
+        lacking: Any = np.int64(0)
+        for k in range(n_todo):
+            v = todo[k]
+            n_alive = _add_families(v, n, row, plan, needed, stamp, factor, alive, n_alive)
             n_alive, n_used, n_scope = _use_up(v, n_alive, factor, alive, used, scope, width)
             b = _find(v, n_used, used, factor, entries, bucket, key, key_at)
             if bucket[b] < 0:
                 cells, bound = _extent(n_scope, scope, cards, n_used, used, low)
-                if end + cells * levels > len(logs):
-                    lacking = end + cells * levels - tables_end
+                if end + cells * levels > last:
+                    lacking = end + cells * levels - len(plan.logs)
                     break
                 _spread_strides(n_used, n_scope, used, scope, factor, width)
                 plain = bound > SAFE_LOG
-                _make(cards[v], cells, plain, n_used, n_scope, used, scope, cards, at, term, total, logs, probs, end)
+                _make(
+                    cards[v], cells, plain, n_used, n_scope, used, scope, cards, at, term, total, plan.logs, values, end
+                )
+                if len(tape) > 0:
+                    _write_tape(v, n_used, n_scope, used, scope, entries, tape, tape_at)
                 bucket[b], room[entries], bounds[entries] = entries, end, bound
                 entries += 1
                 end += cells * levels
             e = bucket[b]
             if n_scope == 0:
-                _add_row(joint, n, logs, room[e])
+                ready[n_ready] = room[e]
+                n_ready += 1
             else:
                 low[free] = bounds[e]
-                _as_factor(free, room[e], n_scope, scope, cards, levels, factor, width)
+                _as_factor(free, room[e], bounds[e] > SAFE_LOG, n_scope, scope, cards, levels, factor, width)
                 alive[n_alive] = free
                 n_alive += 1
                 free += 1
-        if lacking and fresh:
-            return int(lacking)
-        if lacking or full:  # forget, and take the same row again
-            for c in range(levels):
-                joint[n, c] = before[c]
-            for b in range(buckets):
-                bucket[b] = -1
-            entries, end = 0, tables_end
-        else:
-            n += 1
-    return 0
+        for k in range(n_gone):
+            needed[gone[k]] = True
+        size[0], size[1] = entries, end
+        if lacking > 0:
+            for f in range(d):
+                stamp[f] = -1
+            return n, (lacking if fresh else 0)
+        for k in range(n_ready):
+            _add_row(joint, n, values, ready[k])
+            if len(finals) > 0:
+                finals[final_at[n] + k] = ready[k]
+        if len(finals) > 0:
+            final_at[n + 1] = final_at[n] + n_ready
+    return len(rows), 0

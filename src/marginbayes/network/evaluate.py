@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from marginbayes.data.rows import Block, Rows
 from marginbayes.graph import Dag, moral_graph
 
 if TYPE_CHECKING:
-    from marginbayes.kernels.elimination import Plan
+    from marginbayes.kernels.layout import Memory, Plan
 
 __all__ = ["Evaluator", "elimination_order", "normalise_logs"]
 
@@ -109,14 +109,19 @@ class Evaluator:
 
         `weights` (rows x target levels) says how much each row speaks for each level of the target.
         """
-        from marginbayes.kernels import elimination
+        from marginbayes.kernels.elimination import add_derivatives
 
-        codes, plan = _row_major(rows.codes), self._plan
-        counts, likelihood, lacking = elimination.expected_counts(codes, weights, plan)
-        while lacking:
-            plan = self._larger(plan, lacking)
-            counts, likelihood, lacking = elimination.expected_counts(codes, weights, plan)
-        return counts, likelihood
+        codes, joint = _row_major(rows.codes), np.empty((len(rows), self._levels))
+        self._gather(rows.codes, joint, self._padded)
+        tables = len(self._plan.logs)
+        # Where each row's messages are, and the derivative by every value: tables, then messages.
+        finals = np.empty(int(rows.is_missing().sum()) + 1, np.int64), np.zeros(len(rows) + 1, np.int64)
+        slope = np.zeros(tables)
+        for first, last, plan, memory in self._sums(codes, joint, finals):
+            whole = np.concatenate([slope, np.zeros(len(memory.values) - tables)])
+            add_derivatives(codes, first, last, weights, plan, memory, *finals, whole)
+            slope = whole[:tables]
+        return slope, float((weights * joint)[weights > 0.0].sum())
 
     def unflatten(self, flat: Floats) -> list[Floats]:
         """Flat entries of all tables, back in the tables' own shapes."""
@@ -138,10 +143,10 @@ class Evaluator:
         if summed is None:
             return
         if 2 * np.count_nonzero(summed) > len(block):  # the others are passed over faster than they are left out
-            self._add_sums(block.codes, out, lookups)
+            self._add_sums(block.codes, out)
         else:
             part = out[summed]
-            self._add_sums(block.codes[:, summed], part, lookups)
+            self._add_sums(block.codes[:, summed], part)
             out[summed] = part
 
     def _fill_normalised(self, block: Block, out: Floats, lookups: list[Lookup]) -> None:
@@ -220,22 +225,34 @@ class Evaluator:
 
     # -- rows in which something has to be summed
 
-    def _add_sums(self, codes: NDArray[Any], joint: Floats, lookups: list[Lookup]) -> None:
+    def _add_sums(self, codes: NDArray[Any], joint: Floats) -> None:
         """Complete the log joint of the wholly observed families by what the others sum to."""
-        # Loaded here and not at import: the compiler is not needed by those who have no missing cell.
-        from marginbayes.kernels.messages import add_messages
+        for _ in self._sums(_row_major(codes), joint):
+            pass
 
-        plan, rows = self._plan, _row_major(codes)
-        lacking = add_messages(rows, joint, plan)
-        while lacking:
-            plan = self._larger(plan, lacking)
-            self._gather(codes, joint, lookups)
-            lacking = add_messages(rows, joint, plan)
+    def _sums(
+        self, rows: NDArray[np.int32], joint: Floats, finals: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    ) -> Iterator[tuple[int, int, Plan, Memory]]:
+        """Complete the log joint; after each stretch of rows yields it and the messages made for it, before they go."""
+        # Loaded here and not at import: the compiler is not needed by those who have no missing cell.
+        from marginbayes.kernels.layout import new_memory
+        from marginbayes.kernels.messages import sum_rows
+
+        plan, nowhere = self._plan, np.empty(0, np.int64)
+        done, with_tape = 0, finals is not None
+        while done < len(rows):
+            memory = new_memory(plan, with_tape)
+            last, lacking = sum_rows(rows, done, joint, plan, memory, *(finals or (nowhere, nowhere)))
+            if last > done:
+                yield done, last, plan, memory
+            done = last
+            if lacking:
+                plan = self._larger(plan, lacking)
 
     def _eliminate(self, codes: NDArray[Any]) -> Floats:
         joint = np.empty((codes.shape[1], self._levels))
         self._gather(codes, joint, self._padded)
-        self._add_sums(codes, joint, self._padded)
+        self._add_sums(codes, joint)
         return joint
 
     def _larger(self, plan: Plan, lacking: int) -> Plan:
@@ -249,7 +266,7 @@ class Evaluator:
 
     @cached_property
     def _plan(self) -> Plan:
-        from marginbayes.kernels.elimination import Plan
+        from marginbayes.kernels.layout import Plan
 
         order, width, cells = elimination_order(self.dag, self.cardinalities, self.target)
         member_at, member, stride, tstride, base = [0], [], [], [], []

@@ -16,6 +16,9 @@ Floats = NDArray[np.float64]
 def log_table(counts: NDArray[Any], kind: str, amount: float) -> Floats:
     """Log of the smoothed conditional probabilities; the child is the last axis. A row never seen is uniform."""
     weights = KINDS[kind](np.asarray(counts, np.float64), amount)
+    if weights.min(initial=1.0) > 0.0:
+        weights /= weights.sum(axis=-1, keepdims=True)
+        return np.log(weights, out=weights)
     totals = weights.sum(axis=-1, keepdims=True)
     empty = totals[..., 0] <= 0.0
     weights[empty], totals[empty] = 1.0, weights.shape[-1]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
 from marginbayes.graph import Dag
+from marginbayes.parameters.deviations import Deviations
+from marginbayes.parameters.rowloss import CONDITIONAL, RowLoss
 
 __all__ = ["Design"]
 
@@ -40,17 +41,17 @@ class Design:
         """Design of the rows whose class is known."""
         known = rows.take(np.flatnonzero(rows.codes[0] < rows.cardinalities[0])).merged()[0]
         families = tuple(i for i, parents in enumerate(dag.parents) if i == 0 or 0 in parents)
-        columns, start = [], 0
-        for i in families:
+        lines, start = np.empty((len(families), len(known)), np.int32), 0
+        for f, i in enumerate(families):
             members = _others(dag, i)
-            columns.append(_cells(known, members, start))
+            _cells(known, members, start, lines[f])
             start += math.prod(rows.cardinalities[v] for v in members)
         weights = np.ones(len(known)) if known.weights is None else known.weights
         return cls(
             dag,
             rows.cardinalities,
             families,
-            np.ascontiguousarray(np.stack(columns, axis=1)),
+            np.ascontiguousarray(lines.T),
             known.codes[0].astype(np.int64),
             weights,
             n_jobs,
@@ -59,8 +60,27 @@ class Design:
     @property
     def shape(self) -> tuple[int, int]:
         """Cells and classes."""
-        cells = sum(math.prod(self.cardinalities[v] for v in _others(self.dag, i)) for i in self.families)
-        return cells, self.cardinalities[0]
+        return sum(self.sizes), self.cardinalities[0]
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of cells of each family."""
+        return tuple(math.prod(self.cardinalities[v] for v in _others(self.dag, i)) for i in self.families)
+
+    @cached_property
+    def deviations(self) -> Deviations:
+        """The cells of each row that differ from the usual ones."""
+        return Deviations.of(self.cells, self.sizes)
+
+    def some(self, most: int) -> Design:
+        """At most so many of the rows, evenly spread."""
+        step = max(1, -(-len(self.labels) // most))
+        if step == 1:
+            return self
+        kept = slice(None, None, step)
+        return replace(
+            self, cells=self.cells[kept], labels=self.labels[kept].copy(), row_weights=self.row_weights[kept].copy()
+        )
 
     def flatten(self, tables: Sequence[Floats]) -> Floats:
         """Weights from the tables of a network."""
@@ -73,33 +93,29 @@ class Design:
     def tables(self, weights: Floats, others: Sequence[Floats]) -> list[Floats]:
         """Tables from weights; those of families without the class come from `others`."""
         tables, start = list(others), 0
-        for i in self.families:
+        for i, size in zip(self.families, self.sizes, strict=True):
             members = _others(self.dag, i)
-            size = math.prod(self.cardinalities[v] for v in members)
             part = weights[start : start + size].reshape(*(self.cardinalities[v] for v in members), -1)
             tables[i] = np.moveaxis(part, -1, [*self.dag.parents[i], i].index(0))
             start += size
         return tables
 
-    def loss(self, weights: Floats) -> tuple[float, Floats]:
-        """-log P(classes | rows), summed, and its gradient by the weights."""
-        from marginbayes.kernels.discriminative import conditional_loss
+    def loss(self, weights: Floats, row_loss: RowLoss = CONDITIONAL) -> tuple[float, Floats]:
+        """Sum of the rows' losses, by default -log P(class | row), and its gradient by the weights."""
+        return self.deviations.loss(row_loss.kernel(), weights, self.labels, self.row_weights, self.n_jobs)
 
-        def part(rows: slice) -> tuple[float, Floats]:
-            gradient = np.zeros_like(weights)
-            value = conditional_loss(self.cells[rows], weights, self.labels[rows], self.row_weights[rows], gradient)
-            return value, gradient
+    def add_up(self, values: Floats) -> Floats:
+        """For each cell and class the weighted sum of values (rows x classes) over the rows that have the cell."""
+        return self.deviations.add_up(values * self.row_weights[:, None])
 
-        # The number of parts is fixed, so that the sum does not depend on the number of threads.
-        step = max(1, -(-len(self.labels) // 4)) if len(self.labels) > 20_000 else max(1, len(self.labels))
-        parts = [slice(start, start + step) for start in range(0, len(self.labels), step)]
-        workers = min(effective_n_jobs(self.n_jobs), len(parts))
-        if workers > 1:
-            with ThreadPoolExecutor(workers) as pool:
-                done = list(pool.map(part, parts))
-        else:
-            done = [part(p) for p in parts]
-        return sum(value for value, _ in done), sum((g for _, g in done), np.zeros_like(weights))
+    @cached_property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return float(self.row_weights.sum())
+
+    def scores(self, weights: Floats) -> Floats:
+        """Score of each class in each row."""
+        return self.deviations.scores(weights)
 
 
 def _others(dag: Dag, i: int) -> list[int]:
@@ -107,10 +123,13 @@ def _others(dag: Dag, i: int) -> list[int]:
     return [v for v in (*dag.parents[i], i) if v]
 
 
-def _cells(rows: Rows, members: Sequence[int], start: int) -> NDArray[np.int32]:
-    index = np.zeros(len(rows), np.int64)
+def _cells(rows: Rows, members: Sequence[int], start: int, out: NDArray[np.int32]) -> None:
+    """Write the cell of each row in the family with these members, -1 where one is missing."""
+    out[:] = 0
     missing = np.zeros(len(rows), bool)
     for v in members:
-        index = index * rows.cardinalities[v] + rows.codes[v]
+        out *= rows.cardinalities[v]
+        out += rows.codes[v]
         missing |= rows.codes[v] == rows.cardinalities[v]
-    return np.where(missing, -1, index + start).astype(np.int32)
+    out += start
+    out[missing] = -1

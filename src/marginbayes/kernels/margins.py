@@ -1,0 +1,63 @@
+"""Scores of all classes from index arrays, and the way back: the pair of sums that every margin learner is made of.
+
+`cells[n, f]` is the cell that row n uses in block f, -1 where the block adds nothing; `weights[cell, class]`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["add_coefficients", "class_scores", "rival_margins"]
+
+Floats = NDArray[np.float64]
+Cells = NDArray[np.int32]
+
+
+@njit(cache=True, nogil=True)
+def class_scores(cells: Cells, weights: Floats, scores: Floats) -> None:
+    """Set `scores[n, c]` to the sum of `weights[cells[n, f], c]` over the blocks f."""
+    n_classes = weights.shape[1]
+    for n in range(len(cells)):
+        for c in range(n_classes):
+            scores[n, c] = 0.0
+        for f in range(cells.shape[1]):
+            cell = cells[n, f]
+            if cell >= 0:
+                for c in range(n_classes):
+                    scores[n, c] += weights[cell, c]
+
+
+@njit(cache=True, nogil=True)
+def add_coefficients(cells: Cells, coefficients: Floats, out: Floats) -> None:
+    """Add `coefficients[n, c]` to `out[cells[n, f], c]` for every row and block: the transpose of `class_scores`.
+
+    With the multipliers of the rivals negated and their sum in the place of the row's own class this is the product
+    of the transposed matrix of score differences with the multipliers.
+    """
+    n_classes = out.shape[1]
+    for n in range(len(cells)):
+        idle = True
+        for c in range(n_classes):
+            if coefficients[n, c] != 0.0:
+                idle = False
+                break
+        if idle:
+            continue
+        for f in range(cells.shape[1]):
+            cell = cells[n, f]
+            if cell >= 0:
+                for c in range(n_classes):
+                    out[cell, c] += coefficients[n, c]
+
+
+@njit(cache=True, nogil=True)
+def rival_margins(scores: Floats, labels: NDArray[np.int64], margins: Floats) -> None:
+    """Set `margins[n]` to the score of the row's own class less that of the best other class; infinite without one."""
+    for n in range(len(scores)):
+        best = -np.inf
+        for c in range(scores.shape[1]):
+            if c != labels[n]:
+                best = max(best, scores[n, c])
+        margins[n] = scores[n, labels[n]] - best

@@ -1,0 +1,235 @@
+"""Convex combination of networks learned on parts of the data (Tschiatschek & Pernkopf 2012)."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.graph import Dag
+from marginbayes.network import Network
+from marginbayes.parameters.base import ParameterLearner, ParameterResult
+from marginbayes.parameters.certified import as_network, check_married, check_normalize
+from marginbayes.parameters.design import Design
+from marginbayes.parameters.likelihood import MaximumLikelihood
+from marginbayes.parameters.mixture import MarginMixture
+from marginbayes.parameters.tuning import learn_tuned
+from marginbayes.solvers import Certificate, Moment
+from marginbayes.solvers.level import minimise_on_simplex
+
+__all__ = ["ConvexCombination", "stratified_cover"]
+
+Callback = Callable[[Moment], object]
+
+
+class ConvexCombination(ParameterLearner):
+    """Network whose log tables are the best convex combination of those of networks learned on parts of the rows.
+
+    The rows are dealt into parts with the same shares of the classes, and a learner works on each part. The weights of
+    the combination then minimise the soft margin problem of all rows, ``1 / (2 gamma^2) + B * sum of
+    max(0, gamma - margin)`` with the best gamma, plus `D` times the distance of the weights from equal ones: problem
+    (17)-(21) of Tschiatschek & Pernkopf (2012), with a certificate. The result is made a normalised network that
+    decides alike for complete rows.
+
+    Parameters
+    ----------
+    n_parts : int, default=20
+        Number of parts (M).
+    D : float, default=1e3
+        Pull towards equal weights. From ``certificate.evidence["equal_from"]`` on, all weights are exactly equal.
+    base : ParameterLearner or None, default=None
+        What learns on each part; None is ``MarginHybrid()``.
+    B : float, default=1.0
+        Cost of missing margin.
+    tol : float, default=1e-6
+        Relative gap of the certificate at which the weights are good enough.
+    max_iter : int, default=1000
+        Most steps of the search for weights.
+    normalize : {"likeliest", "plain"}, default="likeliest"
+        Of all networks with the same answers for complete rows the likeliest, or the one that scaling from the leaves
+        up gives. They differ where features are missing.
+    subnormal : bool, default=False
+        Where two parents of a feature are not joined (Proposition 2 of Guo et al. 2005 fails), return tables whose rows
+        sum to less than one, instead of refusing.
+    smoothing : float, default=1.0
+        Of the maximum-likelihood tables (Laplace) that say which network is likeliest, and that families without the
+        class have.
+    tune : bool or dict, default=False
+        Choose parameters by held-out accuracy: True takes the grid ``ConvexCombination.GRID`` of D, a dict maps names
+        of parameters (``base__B``, say) to the values to try.
+    n_jobs : int or None, default=None
+        Parts at a time, as joblib counts them (threads, unless ``joblib.parallel_config`` says otherwise).
+    random_state : int or None, default=None
+        Seed of the deal.
+    callback : callable or None, default=None
+        Given a `Moment` after each part and each step.
+
+    Notes
+    -----
+    A row of a class that has fewer rows than there are parts is in every part, with 1 / `n_parts` of its weight, so
+    that every part knows every class. The same rows in another order are dealt into the same parts. A family with a
+    missing member adds nothing to a row's margin. Ctrl-C keeps the parts that are done and combines them.
+
+    Memory: one number for each distinct row, rival class and part.
+    """
+
+    GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"D": (1e6, 1e3, 1e1, 0.0)}
+
+    def __init__(
+        self,
+        n_parts: int = 20,
+        D: float = 1e3,
+        base: ParameterLearner | None = None,
+        *,
+        B: float = 1.0,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        normalize: str = "likeliest",
+        subnormal: bool = False,
+        smoothing: float = 1.0,
+        tune: bool | Mapping[str, Sequence[Any]] = False,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_parts = n_parts
+        self.D = D
+        self.base = base
+        self.B = B
+        self.tol = tol
+        self.max_iter = max_iter
+        self.normalize = normalize
+        self.subnormal = subnormal
+        self.smoothing = smoothing
+        self.tune = tune
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
+
+    def learn(self, schema: Schema, dag: Dag, rows: Rows) -> ParameterResult:
+        """Network with this graph for these rows; Ctrl-C keeps the parts that are done."""
+        if self.tune:
+            return learn_tuned(self, schema, dag, rows)
+        start = time.perf_counter()
+        self._check(rows)
+        check_normalize(self.normalize, self.smoothing)
+        check_married("ConvexCombination", dag, self.subnormal)
+        members, whole = self._members(schema, dag, stratified_cover(rows, self.n_parts, self.random_state), start)
+        mixture = MarginMixture.of(Design.of(dag, rows), [m.tables for m in members], self.B)
+        before = time.perf_counter() - start
+        found = minimise_on_simplex(
+            mixture.loss, len(members), pull=self.D, tol=self.tol, max_iter=self.max_iter, callback=self._later(before)
+        )
+        bound, evidence = mixture.proof(found, self.D)
+        status = found.status if whole else "interrupted"
+        trace = [(before + seconds, value, low) for seconds, value, low in found.trace]
+        reference = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
+        network = as_network(schema, mixture.design, mixture.weights @ found.point, reference, self.normalize)
+        seconds = time.perf_counter() - start
+        certificate = Certificate("margin-combination", "min", found.value, bound, status, seconds, trace, evidence)
+        return ParameterResult(network, certificate)
+
+    def _check(self, rows: Rows) -> None:
+        known = int((rows.codes[0] < rows.cardinalities[0]).sum())
+        if not (isinstance(self.n_parts, (int, np.integer)) and 1 <= self.n_parts <= known):
+            raise ValueError(f"n_parts={self.n_parts!r} must be a whole number from 1 to the number of rows, {known}")
+        if not (self.D >= 0 and np.isfinite(self.D)):
+            raise ValueError(f"D={self.D!r} must be a number that is not negative")
+        if not (self.B > 0 and np.isfinite(self.B)):
+            raise ValueError(f"B={self.B!r} must be a positive number: without slack there is no best margin")
+
+    def _base(self) -> ParameterLearner:
+        if self.base is not None:
+            return self.base
+        from marginbayes.parameters.hybrid import MarginHybrid
+
+        learner: ParameterLearner = MarginHybrid()
+        return learner
+
+    def _members(self, schema: Schema, dag: Dag, parts: list[Rows], start: float) -> tuple[list[Network], bool]:
+        """Networks of the parts that were finished, in the order of the parts, and whether these are all."""
+        base, done = self._base(), dict[int, Network]()
+        work = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator_unordered")
+        results = work(delayed(_learn)(i, base, schema, dag, part) for i, part in enumerate(parts))
+        with suppress(KeyboardInterrupt), _noticed_interrupt() as pressed:
+            for i, network in results:
+                done[i] = network
+                if self.callback is not None:
+                    note = f"{len(done)} of {len(parts)} parts"
+                    self.callback(Moment(time.perf_counter() - start, np.inf, -np.inf, note))
+                if pressed.is_set():
+                    break
+        with warnings.catch_warnings():  # that parts were given up is what was wanted
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
+        if not done:
+            raise KeyboardInterrupt
+        return [done[i] for i in sorted(done)], len(done) == len(parts) and not pressed.is_set()
+
+    def _later(self, before: float) -> Callback | None:
+        """The callback, with the seconds since the start of learning."""
+        if self.callback is None:
+            return None
+        show = self.callback
+        return lambda m: show(Moment(before + m.seconds, m.objective, m.bound, m.note))
+
+
+def _learn(i: int, base: ParameterLearner, schema: Schema, dag: Dag, rows: Rows) -> tuple[int, Network]:
+    return i, clone(base).learn(schema, dag, rows).network
+
+
+@contextmanager
+def _noticed_interrupt() -> Iterator[threading.Event]:
+    """An event that a Ctrl-C sets even if the learner of a part keeps it to itself and ends early."""
+    pressed = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield pressed
+        return
+
+    def note(*args: Any) -> Any:
+        pressed.set()
+        return before(*args)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def stratified_cover(rows: Rows, n_parts: int, random_state: int | None = None) -> list[Rows]:
+    """Parts of the rows whose class is known, of the same size and with the same shares of the classes, or nearly so.
+
+    The rows are shuffled, sorted by class, and dealt like cards. A row of a class that has fewer rows than there are
+    parts is in every part, with its share of the weight. Rows of weight zero are in none.
+    """
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    known = np.flatnonzero((rows.codes[0] < rows.cardinalities[0]) & (weights > 0))
+    # Shuffled from an order of their own, so that the order in which they came does not matter.
+    same = rows.take(known).merged()[1]
+    ordered = known[np.lexsort((weights[known], same))]
+    shuffled = np.random.default_rng(random_state).permutation(ordered)
+    labels = rows.codes[0][shuffled]
+    rare = (np.bincount(labels, minlength=rows.cardinalities[0]) < n_parts)[labels]
+    dealt = shuffled[~rare][np.argsort(labels[~rare], kind="stable")]
+    shared = rows.take(shuffled[rare]).reweighted(weights[shuffled[rare]] / n_parts)
+    return [_joined(rows.take(dealt[i::n_parts]), shared) for i in range(n_parts)]
+
+
+def _joined(one: Rows, two: Rows) -> Rows:
+    if not len(two):
+        return one
+    weights = np.ones(len(one)) if one.weights is None else one.weights
+    together = np.concatenate([weights, two.weights if two.weights is not None else np.ones(len(two))])
+    return Rows(np.hstack([one.codes, two.codes]), one.cardinalities, together, one.n_jobs)

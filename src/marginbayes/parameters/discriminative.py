@@ -1,0 +1,129 @@
+"""What the discriminative learners share: everything but what a row costs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.graph import Dag
+from marginbayes.graph.renormalize import is_renormalizable
+from marginbayes.network import Network
+from marginbayes.parameters.base import ParameterLearner, ParameterResult
+from marginbayes.parameters.crosstuning import EARLY_STOPPING, steps_to_take
+from marginbayes.parameters.descent import SOLVERS, Descent, descend
+from marginbayes.parameters.design import Design
+from marginbayes.parameters.folds import split
+from marginbayes.parameters.likelihood import MaximumLikelihood
+from marginbayes.parameters.parametrisation import Concave, Problem, Softmax
+from marginbayes.parameters.rowloss import RowLoss
+from marginbayes.parameters.tuning import learn_tuned
+from marginbayes.solvers import Moment
+
+__all__ = ["DescentResult", "DiscriminativeLearner"]
+
+Floats = NDArray[np.float64]
+FORMS = ("auto", "concave", "softmax")
+NORMALIZE = ("likeliest", "plain")
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class DescentResult(ParameterResult):
+    """Also why the descent ended: ``"converged"``, ``"iteration limit"`` or ``"interrupted"``."""
+
+    status: str = "converged"
+
+
+class DiscriminativeLearner(ParameterLearner):
+    """Tables that minimise the sum of a loss over rows, by gradients. Subclasses say which loss."""
+
+    GRID: ClassVar[Mapping[str, Sequence[Any]]]
+
+    l2: float
+    form: str
+    solver: str
+    smoothing: float
+    max_iter: int
+    tol: float
+    early_stopping: str | None
+    normalize: str
+    tune: bool | Mapping[str, Sequence[Any]]
+    n_jobs: int | None
+    random_state: int | None
+    callback: Callable[[Moment], None] | None
+
+    @abstractmethod
+    def row_loss(self) -> RowLoss:
+        """What a row costs."""
+
+    def learn(
+        self, schema: Schema, dag: Dag, rows: Rows, start: Network | None = None, design: Design | None = None
+    ) -> ParameterResult:
+        """Network with this graph for these rows; Ctrl-C ends the optimisation and keeps the best tables so far.
+
+        Parameters
+        ----------
+        start : Network, default=None
+            Where to start, for instance what was learned with another setting; by default maximum likelihood. What it
+            is shrunk towards does not depend on it.
+        design : Design, default=None
+            The index arrays of this graph and these rows, if they are there already.
+        """
+        if self.tune:
+            return learn_tuned(self, schema, dag, rows, start)
+        self._check(dag)
+        limit, interrupted = self._limit(schema, dag, rows)
+        problem = self._problem(schema, dag, rows, design)
+        # The steps of cross tuning are counted from maximum likelihood.
+        first = problem.start(None if self.early_stopping else start)
+        found = self._descend(problem, first, limit)
+        chosen = problem.tables if self.normalize == "likeliest" else problem.plain_tables
+        status = "interrupted" if interrupted else found.status
+        return DescentResult(Network(schema, dag, tuple(chosen(found.point))), path=found.path, status=status)
+
+    def _problem(self, schema: Schema, dag: Dag, rows: Rows, design: Design | None = None) -> Problem:
+        reference = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
+        concave = self.form == "concave" or (self.form == "auto" and is_renormalizable(dag))
+        form = Concave if concave else Softmax
+        return form(design or Design.of(dag, rows, self.n_jobs), reference, self.l2, self.row_loss())
+
+    def _descend(
+        self, problem: Problem, start: Floats, max_iter: int, watch: Callable[[Floats], None] | None = None
+    ) -> Descent:
+        callback = self.callback if watch is None else None
+        return descend(
+            problem, start, solver=self.solver, max_iter=max_iter, tol=self.tol, watch=watch, callback=callback
+        )
+
+    def _limit(self, schema: Schema, dag: Dag, rows: Rows) -> tuple[int, bool]:
+        """Most steps, by cross tuning if it is wanted, and whether that was interrupted."""
+        if self.early_stopping is None:
+            return self.max_iter, False
+        return steps_to_take(
+            split(rows, FOLDS, None, self.random_state),
+            lambda train: self._problem(schema, dag, train),
+            lambda problem, watch: self._descend(problem, problem.start(), self.max_iter, watch),
+            self.early_stopping,
+        )
+
+    def _check(self, dag: Dag) -> None:
+        for name, choices in (
+            ("form", FORMS),
+            ("solver", SOLVERS),
+            ("early_stopping", EARLY_STOPPING),
+            ("normalize", NORMALIZE),
+        ):
+            value = getattr(self, name)
+            if value not in choices:
+                raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, choices))}")
+        if not self.l2 >= 0:
+            raise ValueError(f"l2={self.l2!r} must be a number that is not negative")
+        if self.form == "concave" and not is_renormalizable(dag):
+            raise ValueError("form='concave' needs that the parents of every feature are joined; use form='softmax'")

@@ -1,0 +1,152 @@
+"""Margin of the Markov network: the support vector machine over one-hot features, renormalised to a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.data.rows import Rows
+from marginbayes.data.schema import Schema
+from marginbayes.graph import Dag
+from marginbayes.parameters.base import ParameterLearner, ParameterResult
+from marginbayes.parameters.certified import (
+    as_network,
+    check_married,
+    check_normalize,
+    distinct_rows,
+    graph_evidence,
+    sparse,
+)
+from marginbayes.parameters.design import Design
+from marginbayes.parameters.likelihood import MaximumLikelihood
+from marginbayes.solvers import Certificate, Moment
+from marginbayes.solvers.coordinate import MarginRows, MarginSolution, solve_margin
+
+__all__ = ["MarginMarkov"]
+
+Floats = NDArray[np.float64]
+SHRINKAGES = ("zero", "ml")
+
+
+class MarginMarkov(ParameterLearner):
+    """Tables of the maximum margin Markov network (M3N), with a certificate.
+
+    Minimises ``|w|^2 / 2 + C sum_n max(0, 1 - margin_n(w))``, problem (11) of Guo, Wilkinson & Schuurmans (2005): the
+    weights w have one entry for each entry of the tables, and the margin of a row is the score of its class less the
+    best score of another (Crammer & Singer 2001). The weights are then made a proper network that decides alike.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of missing margin. A row has one feature for each family, so strong shrinkage begins near 1 / families.
+    shrink : {"zero", "ml"}, default="zero"
+        Towards what: zero weights, as published, or a multiple of the maximum-likelihood log tables,
+        ``w = s w_ML + U`` with the squared norm on U. The multiple s is all but free: its penalty is
+        ``scale_penalty * C * (weight of the rows) * s^2 / 2``.
+    tol : float, default=1e-6
+        Wanted gap between objective and bound, relative to the objective.
+    max_iter : int, default=10000
+        Most sweeps over the rows.
+    subnormal : bool, default=False
+        Where two parents of a feature are not joined (Proposition 2 fails), return tables whose rows sum to less than
+        one, instead of refusing. They decide alike for complete rows; a missing feature is summed out under weights
+        that are no probabilities.
+    normalize : {"likeliest", "plain"}, default="likeliest"
+        How weights become a network: of all networks with the same answers for complete rows the likeliest, which also
+        answers well with features missing, or the one that the renormalisation of Guo et al. gives.
+    smoothing : float, default=1.0
+        Of the maximum-likelihood tables (Laplace), which `shrink="ml"` and families without the class use.
+    scale_penalty : float, default=1e-3
+    random_state : int, default=0
+        Seed of the order in which rows are visited; the result differs by no more than `tol`.
+    callback : callable, default=None
+        Given a `Moment` with objective and bound after every ten sweeps.
+
+    Notes
+    -----
+    A family with a missing member adds nothing to a row's score while learning. A sweep costs rows x families x
+    classes, memory is one number for each row and class. Ctrl-C keeps the best weights so far.
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        shrink: str = "zero",
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        subnormal: bool = False,
+        normalize: str = "likeliest",
+        smoothing: float = 1.0,
+        scale_penalty: float = 1e-3,
+        random_state: int = 0,
+        callback: Callable[[Moment], object] | None = None,
+    ) -> None:
+        self.C = C
+        self.shrink = shrink
+        self.tol = tol
+        self.max_iter = max_iter
+        self.subnormal = subnormal
+        self.normalize = normalize
+        self.smoothing = smoothing
+        self.scale_penalty = scale_penalty
+        self.random_state = random_state
+        self.callback = callback
+
+    def learn(self, schema: Schema, dag: Dag, rows: Rows) -> ParameterResult:
+        """Network with this graph for these rows, and the certificate of the margin problem."""
+        self._check()
+        check_normalize(self.normalize, self.smoothing)
+        check_married("MarginMarkov", dag, self.subnormal)
+        start = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
+        design = Design.of(dag, rows)
+        merged = distinct_rows(design)
+        reference = design.flatten(start.tables) if self.shrink == "ml" else np.zeros(design.shape)
+        found = self._solve(merged, reference)
+        network = as_network(schema, design, found.scale * reference + found.weights, start, self.normalize)
+        path = tuple(objective for _, objective, _ in found.trace)
+        return ParameterResult(network, self._certificate(dag, design, merged, found), path)
+
+    def _solve(self, rows: MarginRows, reference: Floats) -> MarginSolution:
+        free = self.shrink == "ml"
+        found = solve_margin(
+            rows,
+            self.C * rows.row_weights,
+            rows.scores(reference) if free else None,
+            self.scale_penalty * self.C * float(rows.row_weights.sum()) if free else 0.0,
+            tol=self.tol,
+            max_sweeps=self.max_iter,
+            seed=self.random_state,
+            callback=self.callback,
+        )
+        # With one class there is no rival, no margin to miss and no bound to prove.
+        return replace(found, bound=min(found.bound, found.objective))
+
+    def _certificate(self, dag: Dag, design: Design, rows: MarginRows, found: MarginSolution) -> Certificate:
+        evidence = {
+            **graph_evidence(dag, design),
+            "C": self.C,
+            "shrink": self.shrink,
+            "scale_penalty": self.scale_penalty,
+            "smoothing": self.smoothing,
+            "scale": found.scale,
+            "weights": found.weights,
+            "duals": sparse(rows.labels, found.multipliers),
+        }
+        numbers = found.objective, found.bound, found.status, found.seconds, found.trace
+        return Certificate("margin-markov", "min", *numbers, evidence=evidence)
+
+    def _check(self) -> None:
+        if self.shrink not in SHRINKAGES:
+            raise ValueError(f"shrink={self.shrink!r} is not known; choose one of {', '.join(map(repr, SHRINKAGES))}")
+        if not (self.C > 0 and np.isfinite(self.C)):
+            raise ValueError(f"C={self.C!r} must be a positive number")
+        if not self.scale_penalty > 0:
+            raise ValueError(f"scale_penalty={self.scale_penalty!r} must be a positive number")
+        if self.shrink == "ml" and not self.smoothing > 0:
+            raise ValueError(f"shrink='ml' needs finite log tables; smoothing={self.smoothing!r} must be positive")
+        if not self.max_iter >= 1:
+            raise ValueError(f"max_iter={self.max_iter!r} must be a positive whole number")

@@ -1,0 +1,178 @@
+"""Two ways to write tables as free numbers, each with its objective: log tables that are normalised afterwards, and
+numbers whose softmax is the table. Both are shrunk towards the maximum-likelihood tables.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+
+from marginbayes.network import Network
+from marginbayes.network.likeliest import likeliest
+from marginbayes.network.renormalize import renormalize
+from marginbayes.parameters.design import Design
+from marginbayes.parameters.metric import inverse_correlation, is_worth_it
+from marginbayes.parameters.rowloss import CONDITIONAL, RowLoss
+
+__all__ = ["Concave", "Problem", "Softmax"]
+
+Floats = NDArray[np.float64]
+
+# The scale of the maximum-likelihood log tables is sought up to here; below 1 they are toned down, as they usually are.
+LARGEST_SCALE, SCALE_ROWS = 4.0, 2000
+
+
+class Problem(ABC):
+    """Where to start, the objective to be minimised, and the network of a point.
+
+    Parameters
+    ----------
+    design : Design
+    reference : Network
+        The maximum-likelihood network: where it starts, and what it is shrunk towards.
+    l2 : float
+        Half of it times the squared distance from the reference is added to the loss.
+    row_loss : RowLoss
+    """
+
+    def __init__(self, design: Design, reference: Network, l2: float, row_loss: RowLoss = CONDITIONAL) -> None:
+        self.design, self.network, self.l2, self.row_loss = design, reference, l2, row_loss
+        self.reference = design.flatten(reference.tables)
+        if not np.isfinite(self.reference).all():
+            raise ValueError("the maximum-likelihood tables hold a zero, which has no logarithm; use smoothing > 0")
+
+    @abstractmethod
+    def start(self, network: Network | None = None) -> Floats:
+        """The point that stands for this network; by default for the reference."""
+
+    @abstractmethod
+    def weights(self, point: Floats) -> Floats:
+        """Log tables of a point as the weights of the design."""
+
+    @abstractmethod
+    def objective(self, point: Floats) -> tuple[float, Floats]:
+        """Loss and penalty, and their gradient."""
+
+    @abstractmethod
+    def tables(self, point: Floats) -> list[Floats]:
+        """Normalised log tables of a point; where there is a choice, the likeliest."""
+
+    @abstractmethod
+    def plain_tables(self, point: Floats) -> list[Floats]:
+        """Normalised log tables of a point; where there is a choice, those found at once."""
+
+    def scale(self, point: Floats) -> Floats:
+        """Units for the variables: roots of the second derivatives of minus the conditional log-likelihood there.
+
+        What it is for: a descent in these units takes fewer steps, also that of another loss. They are relative to the
+        weight of all rows; a cell that no row has counts as a thousandth of a row.
+        """
+        chances = softmax(self.design.scores(self.weights(point)), axis=1)
+        curvature = self.design.add_up(chances * (1.0 - chances)).ravel() + self.l2
+        return np.asarray(np.sqrt((curvature + (1e-3 if self.l2 == 0 else 0.0)) / self.design.total))
+
+    def steer(self, point: Floats) -> Callable[[Floats], Floats] | None:  # noqa: ARG002
+        """What turns gradients (in these units) towards the optimum, as it is near a point; None: nothing."""
+        return None
+
+
+class Concave(Problem):
+    """Log tables s * reference + U, the penalty on U; the point is (s, U). Convex, so there is one optimum."""
+
+    def start(self, network: Network | None = None) -> Floats:
+        """The scale at which the reference does best, and no U; or the scale nearest to a network, and what is left.
+
+        A term that is the same for all classes changes no decision, so the means over the classes are left out.
+        """
+        if network is None:
+            return np.concatenate([[self._best_scale()], np.zeros(self.reference.size)])
+        given, own = (w - w.mean(axis=1, keepdims=True) for w in (self.design.flatten(network.tables), self.reference))
+        size = float((own * own).sum())
+        scale = float((given * own).sum()) / size if size > 0 else 1.0
+        return np.concatenate([[scale], (given - scale * own).ravel()])
+
+    def _best_scale(self) -> float:
+        some = self.design.some(SCALE_ROWS)
+        found = minimize_scalar(
+            lambda s: some.loss(s * self.reference, self.row_loss)[0],
+            bounds=(0.0, LARGEST_SCALE),
+            method="bounded",
+            options={"xatol": 1e-2},
+        )
+        return float(found.x)
+
+    def weights(self, point: Floats) -> Floats:
+        """Log tables of a point, not normalised."""
+        return np.asarray(point[0] * self.reference + point[1:].reshape(self.reference.shape))
+
+    def objective(self, point: Floats) -> tuple[float, Floats]:
+        """Loss and penalty, and their gradient."""
+        loss, gradient = self.design.loss(self.weights(point), self.row_loss)
+        shift = point[1:]
+        value = loss + 0.5 * self.l2 * float(shift @ shift)
+        return value, np.concatenate([[float((gradient * self.reference).sum())], gradient.ravel() + self.l2 * shift])
+
+    def scale(self, point: Floats) -> Floats:
+        """Roots of the curvatures; that of s is the variance of the reference's scores."""
+        scores = self.design.scores(self.reference)
+        chances = softmax(self.design.scores(self.weights(point)), axis=1)
+        mean = (chances * scores).sum(axis=1, keepdims=True)
+        own = float(self.design.row_weights @ (chances * (scores - mean) ** 2).sum(axis=1)) + self.design.total * 1e-6
+        return np.concatenate([[np.sqrt(own / self.design.total)], super().scale(point)])
+
+    def steer(self, point: Floats) -> Callable[[Floats], Floats] | None:
+        """The inverse of the correlations between cells, where it is small enough."""
+        if not is_worth_it(self.design):
+            return None
+        chances = softmax(self.design.scores(self.weights(point)), axis=1)
+        curvature = (chances * (1.0 - chances)).mean(axis=1) * self.design.row_weights
+        inverse = inverse_correlation(self.design, curvature, self.l2)
+        shape = self.reference.shape
+        return lambda slope: np.concatenate([slope[:1], (inverse @ slope[1:].reshape(shape)).ravel()])
+
+    def tables(self, point: Floats) -> list[Floats]:
+        """The likeliest normalised tables among those that decide as this point."""
+        return likeliest(self.network, self._free(point)).tables
+
+    def plain_tables(self, point: Floats) -> list[Floats]:
+        """Normalised tables that decide as this point, from the leaves up."""
+        return renormalize(self.network.dag, self._free(point))
+
+    def _free(self, point: Floats) -> list[Floats]:
+        return self.design.tables(self.weights(point), self.network.tables)
+
+
+class Softmax(Problem):
+    """Free numbers whose softmax over the child's levels is the table; shrunk towards the logs of the reference."""
+
+    def start(self, network: Network | None = None) -> Floats:
+        """The logs of the tables."""
+        return self.reference.ravel().copy() if network is None else self.design.flatten(network.tables).ravel()
+
+    def weights(self, point: Floats) -> Floats:
+        """Normalised log tables of a point."""
+        return self.design.flatten(self.tables(point))
+
+    def tables(self, point: Floats) -> list[Floats]:
+        """Normalised log tables of a point."""
+        free = self.design.tables(point.reshape(self.reference.shape), self.network.tables)
+        return [log_softmax(t, axis=-1) for t in free]
+
+    def plain_tables(self, point: Floats) -> list[Floats]:
+        """The same: there is no choice."""
+        return self.tables(point)
+
+    def objective(self, point: Floats) -> tuple[float, Floats]:
+        """Loss and penalty, and their gradient."""
+        tables = self.tables(point)
+        loss, gradient = self.design.loss(self.design.flatten(tables), self.row_loss)
+        slopes = self.design.tables(gradient, [np.zeros_like(t) for t in tables])
+        # d log softmax(b)_x / d b_y = [x = y] - softmax(b)_y
+        back = [s - np.exp(t) * s.sum(axis=-1, keepdims=True) for s, t in zip(slopes, tables, strict=True)]
+        shift = point - self.reference.ravel()
+        return loss + 0.5 * self.l2 * float(shift @ shift), self.design.flatten(back).ravel() + self.l2 * shift

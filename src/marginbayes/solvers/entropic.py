@@ -1,0 +1,235 @@
+"""Problems with a likelihood, a hinge over rivals, and groups of weights whose exponentials sum to at most one.
+
+    minimise over w   - counts . w + sum over rows n of cap_n max(0, target - min over rivals c of margin_nc(w))
+    such that         the sum of exp(w) over each group is at most 1
+
+The score of class c in row n is the sum of ``w[cell, c]`` over the row's cells, a margin the own class's score less a
+rival's. The dual: with D the matrix of score differences,
+
+    maximise over eta   target sum(eta) - sum over groups of sum_i v_i log(v_i / V),   v = counts + D' eta >= 0, V = sum v
+    such that           eta >= 0, the sum of eta over the rivals of row n is at most cap_n
+
+and w = log(v / V). A group with V = 0 adds nothing to the dual (0 log 0 = 0); only there may the exponentials of an
+optimal w sum to less than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+__all__ = ["EntropicHinge", "Layout"]
+
+Floats = NDArray[np.float64]
+Cells = NDArray[np.int32]
+
+# Rows are cut into this many parts where there are many; fixed, so that sums do not depend on the number of threads.
+PARTS, MANY = 4, 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Which cells every row uses, and which weights form a group.
+
+    Parameters
+    ----------
+    cells : array of shape (rows, blocks)
+        Cell of each block, -1 where the block adds nothing. Cells of a block are consecutive.
+    labels : array of shape (rows,)
+        Own class of each row.
+    counts : array of shape (cells, classes), positive
+    blocks : array of shape (cells,)
+        Block of each cell, ascending.
+    chunks : array of shape (cells,)
+        Ascending from 0. A chunk is a group for each class, but the chunks of block 0 have one cell each and are one
+        group over all classes.
+    n_jobs : int or None
+        Threads over rows.
+    """
+
+    cells: Cells
+    labels: NDArray[np.int64]
+    counts: Floats
+    blocks: NDArray[np.int64]
+    chunks: Cells
+    n_jobs: int | None = None
+
+    # -- coded rows: see `kernels.margins_system`
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        return np.searchsorted(self.blocks, np.arange(self.cells.shape[1]))
+
+    @cached_property
+    def base_cells(self) -> NDArray[np.int64]:
+        """The most frequent cell of each block."""
+        used = np.bincount(self.cells[self.cells >= 0], minlength=len(self.counts))
+        ends = np.append(self._starts[1:], len(self.counts))
+        return np.array([s + np.argmax(used[s:e]) for s, e in zip(self._starts, ends, strict=True)])
+
+    @cached_property
+    def coded(self) -> tuple[NDArray[np.int64], Cells]:
+        """Where the cells of each row begin, and the cells in which it differs from the base.
+
+        A block that adds nothing has a cell of its own behind all others: minus the base.
+        """
+        differs = self.cells != self.base_cells.astype(np.int32)
+        nothing = len(self.counts) + np.arange(self.cells.shape[1], dtype=np.int32)
+        index = np.where(self.cells >= 0, self.cells, nothing)[differs]
+        return np.concatenate([[0], np.cumsum(differs.sum(axis=1))]).astype(np.int64), index.astype(np.int32)
+
+    def code(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Coded weights and the base score."""
+        base = weights[self.base_cells]
+        coded = np.empty((len(weights) + len(base), weights.shape[1]))
+        np.subtract(weights, base[self.blocks], out=coded[: len(weights)])
+        np.negative(base, out=coded[len(weights) :])
+        return coded, base.sum(axis=0)
+
+    def uncode(self, coded: Floats, total: Floats) -> Floats:
+        """The transpose of `code`: sums over rows by coded cell, and over all rows, to sums by cell."""
+        out = coded[: len(self.counts)]
+        out[self.base_cells] = 0.0
+        others = np.add.reduceat(out, self._starts, axis=0) + coded[len(self.counts) :]
+        out[self.base_cells] = total - others
+        return out
+
+    # -- sums over rows
+
+    def parts(self, n: int) -> list[slice]:
+        """Consecutive parts of n rows."""
+        step = max(1, -(-n // PARTS) if n > MANY else n)
+        return [slice(s, min(n, s + step)) for s in range(0, n, step)]
+
+    def each(self, work: Callable[[slice], None], n: int) -> None:
+        """Do the work for every part of n rows, on threads where that pays."""
+        parts = self.parts(n)
+        workers = min(effective_n_jobs(self.n_jobs), len(parts))
+        if workers <= 1:
+            for part in parts:
+                work(part)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(work, parts))
+
+    def summed(self, work: Callable[[slice, Floats, Floats], None], n: int) -> Floats:
+        """Sum over the parts of what the work adds to coded cells and to the total, by cell."""
+        size = (len(self.counts) + self.cells.shape[1], self.counts.shape[1])
+        buffers = {part.start: (np.zeros(size), np.zeros(size[1])) for part in self.parts(n)}
+        self.each(lambda part: work(part, *buffers[part.start]), n)
+        coded, total = next(iter(buffers.values())) if buffers else (np.zeros(size), np.zeros(size[1]))
+        for more, more_total in list(buffers.values())[1:]:
+            coded += more
+            total += more_total
+        return self.uncode(coded, total)
+
+    def scores(self, weights: Floats) -> Floats:
+        """Scores of all classes in all rows."""
+        from marginbayes.kernels.margins_system import coded_scores
+
+        coded, base = self.code(weights)
+        indptr, index = self.coded
+        out = np.empty((len(self.labels), weights.shape[1]))
+        self.each(lambda p: coded_scores(indptr[p.start : p.stop + 1], index, coded, base, out[p]), len(self.labels))
+        return out
+
+    def sums(self, coefficients: Floats) -> Floats:
+        """The transpose of `scores`."""
+        from marginbayes.kernels.margins_system import add_coded
+
+        indptr, index = self.coded
+        return self.summed(
+            lambda p, out, total: add_coded(indptr[p.start : p.stop + 1], index, coefficients[p], out, total),
+            len(self.labels),
+        )
+
+    def differences(self, eta: Floats) -> Floats:
+        """D' eta: what multipliers of rivals give to the own class's cells and take from the rivals'."""
+        coefficients = -eta
+        coefficients[np.arange(len(eta)), self.labels] = eta.sum(axis=1)
+        return self.sums(coefficients)
+
+    # -- groups
+
+    @cached_property
+    def _chunk_starts(self) -> NDArray[np.int64]:
+        return np.flatnonzero(np.diff(self.chunks, prepend=-1))
+
+    @cached_property
+    def _pooled(self) -> int:
+        return int((self.blocks == 0).sum())
+
+    def group_sums(self, x: Floats) -> Floats:
+        """Sum over each group, by chunk and class; a group over all classes has its sum in each of them."""
+        out: Floats = np.add.reduceat(x, self._chunk_starts, axis=0)
+        out[: self._pooled] = out[: self._pooled].sum(axis=1, keepdims=True)
+        return out
+
+    def spread(self, sums: Floats) -> Floats:
+        """One number for each group to all of its weights."""
+        return sums[self.chunks]
+
+    def log_sums(self, weights: Floats) -> Floats:
+        """Log of the sum of exponentials of each group."""
+        with np.errstate(under="ignore"):
+            return np.asarray(np.log(self.group_sums(np.exp(weights))))
+
+    def normalised(self, weights: Floats) -> Floats:
+        """Weights shifted so that the exponentials of each group sum to one."""
+        return weights - self.spread(self.log_sums(weights))
+
+
+@dataclass(frozen=True, eq=False)
+class EntropicHinge:
+    """One problem over a layout: the caps of the rows (positive), and the target of the margins."""
+
+    layout: Layout
+    caps: Floats
+    target: float
+
+    def shortfalls(self, weights: Floats) -> Floats:
+        """Target less margin for each row and rival."""
+        from marginbayes.kernels.margins_rows import shortfalls
+
+        scores = self.layout.scores(weights)
+        shortfalls(scores, self.layout.labels, self.target, scores)
+        return scores
+
+    def primal(self, weights: Floats) -> float:
+        """Objective of weights that keep the constraint."""
+        from marginbayes.kernels.margins_rows import hinge_sum
+
+        return float(hinge_sum(self.shortfalls(weights), self.caps) - (self.layout.counts * weights).sum())
+
+    def dual(self, eta: Floats, amounts: Floats) -> float:
+        """Bound of multipliers, with their amounts v = counts + D' eta, none of them negative."""
+        totals = self.layout.spread(self.layout.group_sums(amounts))
+        logs = np.zeros_like(amounts)
+        np.divide(amounts, totals, out=logs, where=amounts > 0.0)
+        np.log(logs, out=logs, where=amounts > 0.0)
+        return float(self.target * eta.sum() - (amounts * logs).sum())
+
+    def repaired(self, eta: Floats, amounts: Floats, rounds: int = 10) -> tuple[Floats, Floats]:
+        """Multipliers whose amounts are not negative: those that overdraw a cell are made smaller."""
+        from marginbayes.kernels.margins_system import shrink_takers
+
+        for _ in range(rounds):
+            short = amounts < 0.0
+            if not short.any():
+                return eta, amounts
+            taken = self.layout.sums(eta)
+            factors = np.ones_like(amounts)
+            factors[short] = np.maximum(0.0, 1.0 + amounts[short] / np.maximum(taken[short], 1e-300) - 1e-12)
+            eta = eta.copy()
+            shrink_takers(self.layout.cells, self.layout.labels, factors, eta)
+            amounts = self.layout.counts + self.layout.differences(eta)
+        change = amounts - self.layout.counts
+        down = change < 0.0
+        share = min(1.0, float((self.layout.counts[down] / -change[down]).min(initial=1.0))) * (1.0 - 1e-12)
+        return share * eta, self.layout.counts + share * change
