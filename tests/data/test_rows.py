@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from marginbayes.data import rows as rows_module
-from marginbayes.data.counts import family_counts, gram, pair_tables, pairs_by_class
+from marginbayes.data.counts import family_counts, gram, pair_tables, pairs_by_class, strips
 from marginbayes.data.rows import Block, Rows, code_type
 
 
@@ -53,6 +53,21 @@ def test_both_ways_of_counting_pairs_agree_with_a_plain_loop(weighted: bool) -> 
                 np.testing.assert_allclose(part, counted(rows, (0, i, j))[c], rtol=1e-12)
 
 
+@pytest.mark.parametrize("width", [1, 3, 5, 100])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_of_two_strips_are_a_part_of_those_of_all_features(width: int, weighted: bool) -> None:
+    rows = random_rows(3, weighted=weighted)
+    parts = strips(rows.cardinalities, width)
+    assert [part.place.start for part in parts] == [0, *(part.place.stop for part in parts[:-1])]
+    assert parts[-1].place.stop == 4
+    assert len(parts) > 1 or width == 100
+    for label, matrix in enumerate(pairs_by_class(rows)):
+        for first in parts:
+            for second in parts:
+                found = rows.sum(gram, label, first, second, 10)
+                np.testing.assert_allclose(found, matrix[first.levels, second.levels], rtol=1e-12)
+
+
 def test_a_class_without_rows_has_pair_counts_of_zero() -> None:
     rows = Rows(np.array([[0, 2], [0, 1]], np.uint8), (3, 2))
     assert [matrix.sum() for matrix in pairs_by_class(rows)] == [1, 0, 1]
@@ -63,7 +78,8 @@ def test_a_sum_does_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch, n_job
     monkeypatch.setattr(rows_module, "BLOCK_ROWS", 16)
     one = random_rows(2, weighted=True)
     many = Rows(one.codes, one.cardinalities, one.weights, n_jobs=n_jobs)
-    assert np.array_equal(one.sum(gram), many.sum(gram))
+    (whole,) = strips(one.cardinalities)
+    assert np.array_equal(one.sum(gram, 1, whole, whole), many.sum(gram, 1, whole, whole))
     assert np.concatenate(many.map(lambda block: block.codes[1])).tolist() == one.codes[1].tolist()
 
 

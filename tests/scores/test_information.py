@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
+from marginbayes.data import counts
 from marginbayes.data.rows import Rows
 from marginbayes.scores import aic, bdeu, bic, conditional_mutual_information, log_likelihood, mutual_information
 from marginbayes.scores import information as module
@@ -42,6 +45,47 @@ def test_both_ways_give_scikit_learns_mutual_information(
         for j in range(4):
             expected = 0.0 if i == j else slow_information(rows, i + 1, j + 1)
             assert found[i, j] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_of_any_width_and_pieces_of_any_size_give_the_same(
+    monkeypatch: pytest.MonkeyPatch, holes: float, weighted: bool
+) -> None:
+    rows = rows_with_holes(2, holes, weighted)
+    expected = conditional_mutual_information(rows)
+    monkeypatch.setattr(module, "_matrix_product_pays", lambda _: True)
+    for width in (1, 4, 7, 100):
+        for least_rows in (7, 1000):
+            monkeypatch.setattr(module, "LEAST_LEVELS", width)
+            monkeypatch.setattr(module, "CELL_BYTES", 1 << 40)
+            monkeypatch.setattr(module, "PIECE_BYTES", 1)
+            monkeypatch.setattr(counts, "LEAST_ROWS", least_rows)
+            np.testing.assert_allclose(conditional_mutual_information(rows), expected, atol=1e-13)
+    pairs = np.stack([p.astype(float) for p in counts.pairs_by_class(rows)])
+    monkeypatch.setattr(module, "WIDTH", 5)
+    np.testing.assert_allclose(module.information_of_pairs(pairs, rows.cardinalities[1:]), expected, atol=1e-13)
+
+
+def test_no_rows_have_no_information() -> None:
+    rows = rows_with_holes(3, 0.0)
+    assert not conditional_mutual_information(rows.take(np.zeros(len(rows), bool))).any()
+
+
+@pytest.mark.parametrize("size", [(1800, 55, 10), (3000, 200, 4), (6000, 100, 2)])
+def test_the_working_memory_of_a_wide_set_stays_below_its_rows_and_tables(size: tuple[int, int, int]) -> None:
+    n, d, classes = size
+    levels, rng = 4, np.random.default_rng(0)
+    codes = np.vstack([rng.integers(0, classes, n), rng.integers(0, levels, (d, n))]).astype(np.uint8)
+    rows = Rows(codes, (classes, *(levels,) * d))
+    assert module._matrix_product_pays(rows)
+    conditional_mutual_information(rows)  # what is loaded at first use
+    tracemalloc.start()
+    conditional_mutual_information(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    tables = 8 * classes * levels**2 * d
+    assert codes.nbytes + peak < 2 * (codes.nbytes + tables)
 
 
 def test_mutual_information_with_the_class_is_scikit_learns() -> None:

@@ -118,7 +118,7 @@ def test_a_trial_is_the_loss_after_the_change_unless_that_is_above_the_limit(
     assert (np.array(losses)[~kept] > min(losses)).all()
     assert np.isfinite(tried[int(np.argmin(losses))])
     assert np.isinf(own.try_parents(4, (1,), [2, 3, 5], min(losses) - 1e-6)).all()
-    np.testing.assert_array_equal(tried, own.try_parents(4, (1,), [2, 3, 5], math.inf, own.without(4)))
+    np.testing.assert_array_equal(tried, own.try_parents(4, (1,), [2, 3, 5], math.inf, own.rest(own.without(4))))
     assert own.try_parents(4, (1,), [], math.inf).size == 0
 
 

@@ -177,7 +177,7 @@ def test_iterated_search_finds_the_best_of_all_structures_of_four_features(score
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize(("kind", "smoothing"), [("laplace", 1.0), ("floor", 1e-5)])
+@pytest.mark.parametrize(("kind", "smoothing"), [("laplace", 1.0), ("ess", 2.0), ("floor", 1e-5)])
 def test_every_score_on_the_way_is_the_score_from_scratch(method: str, score: str, kind: str, smoothing: float) -> None:
     schema, rows = random_rows(5, features=5, missing=0.1)
     rows = rows.reweighted(np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(rows)))
@@ -321,10 +321,11 @@ def test_an_interrupted_search_keeps_the_best_so_far(method: str, steps: int) ->
 @pytest.mark.parametrize("method", METHODS)
 def test_without_rounds_or_time_the_start_is_returned(method: str) -> None:
     schema, rows = random_rows(1)
-    for limit in ({"time_limit": 0.0}, {"max_iter": 0, "moves": ()}):
+    for limit, status in (({"time_limit": 0.0}, "time limit"), ({"max_iter": 0, "moves": ()}, "finished")):
         result = LocalSearch("cr", method, **limit).learn(schema, rows)
         assert result.dag == dag_of(schema.names, naive(Oracle(rows)))
-        assert result.status == "finished"
+        assert result.status == status
+        assert result.score == result.start == pytest.approx(Oracle(rows).score(naive(Oracle(rows))))
 
 
 def test_hill_climbing_makes_at_most_the_given_number_of_changes() -> None:

@@ -204,8 +204,8 @@ def test_no_structure_on_the_way_breaks_a_rule(kind: type[SearchLearner], seed: 
     for k in (1, 2, 3):
         learner = kind("cl", k, constraints=constraints)
         rules = constraints.compile(schema.names, k)
-        search, status = learner._searched(schema, rows, None)
-        assert status == "finished"
+        search = learner._searched(schema, rows, None)
+        assert search.status == "finished"
         for parents in search.structures:
             assert not rules.violated_by(parents)
             assert all(parents[i] is None for i in rules.dropped)
@@ -237,7 +237,7 @@ def test_required_edges_are_a_group_from_the_start() -> None:
     schema, rows = random_rows(1, n=80)
     constraints = Constraints(required=[("v4", "v2"), ("v2", "v1")])
     for kind in (ForwardJoin, BackwardJoin):
-        search, _ = kind("cl", 2, constraints=constraints)._searched(schema, rows, None)
+        search = kind("cl", 2, constraints=constraints)._searched(schema, rows, None)
         assert search.structures[0][1:3] == [(4, 2), (4,)]
         assert search.structures[0][4] == ()
         message = "required edges make one group of 'v1', 'v2', 'v4', but k=1 allows groups of 2"

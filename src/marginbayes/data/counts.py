@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,12 +20,23 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from marginbayes.data.rows import BLOCK_ROWS, Block, Rows, code_type
 
-__all__ = ["family_counts", "gram", "pair_tables", "pairs_by_class", "radices"]
+__all__ = [
+    "Strip",
+    "family_counts",
+    "gram",
+    "limited_products",
+    "pair_tables",
+    "pairs_by_class",
+    "radices",
+    "strips",
+]
 
 Counts = NDArray[Any]  # int64 where every row counts once, float64 where rows have weights
 
 # One-hot pieces of this many bytes stay near the processor while they are multiplied.
 PIECE_BYTES = 1 << 22
+# Fewer rows at a time are not worth a product.
+LEAST_ROWS = 192
 
 
 class Tables(list[Counts]):
@@ -91,17 +105,71 @@ def _pair_statistic(block: Block, first: int, radix: Sequence[int]) -> Tables:
     return counted
 
 
+@dataclass(frozen=True)
+class Strip:
+    """Consecutive features, laid out level by level: where each feature starts, and the feature and level of a line."""
+
+    features: slice  # among the variables
+    place: slice  # among the features
+    levels: slice  # among the levels of all features
+    starts: NDArray[np.intp]
+    feature: NDArray[np.intp]
+    level: NDArray[np.unsignedinteger[Any]]
+
+    @classmethod
+    def of(cls, cardinalities: Sequence[int], first: int, last: int) -> Strip:
+        """The features first .. last - 1 of variables with these cardinalities."""
+        cards = cardinalities[first:last]
+        starts = np.cumsum([0, *cards[:-1]], dtype=np.intp)
+        before, size = sum(cardinalities[1:first]), sum(cards)
+        feature = np.repeat(np.arange(len(cards)), cards)
+        level = np.arange(size) - starts[feature]
+        kind = code_type(max(cardinalities))
+        return cls(
+            slice(first, last),
+            slice(first - 1, last - 1),
+            slice(before, before + size),
+            starts,
+            feature,
+            level.astype(kind)[:, None],
+        )
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    def one_hot(self, codes: Counts, rows: Counts, kind: type[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        """Levels x rows, 1 where the row has the level; a missing cell has none."""
+        own = codes[self.features].take(rows, axis=1)
+        return np.asarray(own.take(self.feature, axis=0) == self.level, kind)
+
+
+def strips(cardinalities: Sequence[int], width: int | None = None) -> list[Strip]:
+    """All features in strips of about equally many levels, `width` or fewer where features allow it; one by default."""
+    ends = np.cumsum(cardinalities[1:])
+    count = 1 if width is None else min(len(ends), math.ceil(ends[-1] / width))
+    cuts = {int(np.abs(ends - ends[-1] * k / count).argmin()) + 2 for k in range(1, count)}
+    return [Strip.of(cardinalities, a, b) for a, b in pairwise(sorted({1, *cuts, len(cardinalities)}))]
+
+
 def pairs_by_class(rows: Rows) -> Iterator[Counts]:
     """For each class the square matrix of counts of (feature, level) against (feature, level).
 
     Levels of all features stand behind each other; the diagonal holds the counts of single levels.
     """
-    size = sum(rows.cardinalities[1:])
-    # As many threads as `n_jobs` says, over blocks or inside the product: more would only wait for each other.
-    threads = 1 if len(rows) > BLOCK_ROWS else effective_n_jobs(rows.n_jobs)
-    with _matrix_library().limit(limits=threads, user_api="blas"):
+    (whole,) = strips(rows.cardinalities)
+    with limited_products(rows):
         for label in range(rows.cardinalities[0]):
-            yield rows.sum(gram, label) if len(rows) else np.zeros((size, size), np.int32)
+            yield rows.sum(gram, label, whole, whole) if len(rows) else np.zeros((len(whole), len(whole)), np.int32)
+
+
+def limited_products(rows: Rows) -> AbstractContextManager[object]:
+    """While this is open, matrix products use as many threads as `n_jobs` says, or one where blocks have threads.
+
+    More would only wait for each other.
+    """
+    threads = 1 if len(rows) > BLOCK_ROWS else effective_n_jobs(rows.n_jobs)
+    limited: AbstractContextManager[object] = _matrix_library().limit(limits=threads, user_api="blas")
+    return limited
 
 
 @cache
@@ -109,26 +177,20 @@ def _matrix_library() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def gram(block: Block, label: int | None = None) -> Counts:
-    """Co-occurrence counts of all levels of all features (in one class): the one-hot matrix times itself.
+def gram(block: Block, label: int, first: Strip, second: Strip, piece_bytes: int = PIECE_BYTES) -> Counts:
+    """Co-occurrence counts of the levels of two strips of features in one class: a product of one-hot matrices.
 
-    Single precision is exact here: a block has far fewer than 2^24 rows. Weights need double.
+    They are made for some rows at a time, `piece_bytes` at most. Single precision is exact here: a block has far fewer
+    than 2^24 rows. Weights need double.
     """
-    codes, weights, cards = block.codes[1:], block.weights, block.cardinalities[1:]
-    if label is not None:
-        members = np.flatnonzero(block.codes[0] == label)
-        codes, weights = codes[:, members], None if weights is None else weights[members]
-    size, kind = sum(cards), np.float32 if weights is None else np.float64
-    piece = max(256, PIECE_BYTES // (size * np.dtype(kind).itemsize + 1))
-    total: Any = 0.0
-    for begin in range(0, max(codes.shape[1], 1), piece):
-        hot = _one_hot(codes[:, begin : begin + piece], cards, kind)
-        total = hot @ (hot if weights is None else hot * weights[begin : begin + piece]).T + total
-    return np.asarray(total, np.int32 if weights is None else kind)
-
-
-def _one_hot(codes: NDArray[Any], cards: Sequence[int], kind: type[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """Levels x rows, 1 where the row has the level; a missing cell has none."""
-    feature = np.repeat(np.arange(len(cards)), cards)
-    level = np.arange(len(feature)) - np.repeat(np.cumsum([0, *cards[:-1]]), cards)
-    return np.asarray(codes[feature] == level.astype(codes.dtype)[:, None], kind)
+    kind = np.float32 if block.weights is None else np.float64
+    members = (block.codes[0] == label).nonzero()[0]
+    piece = max(LEAST_ROWS, piece_bytes // (np.dtype(kind).itemsize * (len(first) + len(second)) + 1))
+    total: Any = None
+    for begin in range(0, max(len(members), 1), piece):
+        some = members[begin : begin + piece]
+        left = first.one_hot(block.codes, some, kind)
+        right = left if second is first else second.one_hot(block.codes, some, kind)
+        product = left @ (right if block.weights is None else right * block.weights[some]).T
+        total = product if total is None else np.add(total, product, out=total)
+    return total.astype(np.int32) if block.weights is None else np.asarray(total)

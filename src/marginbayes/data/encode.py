@@ -12,7 +12,7 @@ The rule, column by column:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -63,18 +63,24 @@ class Encoder:
 
     def learn(self, target: Variable, frame: Frame) -> tuple[Schema, Rows]:
         """Schema of the target and all columns, and the encoded rows."""
-        workers = min(effective_n_jobs(self.n_jobs), len(frame.names))
-        if workers > 1:
-            with ThreadPoolExecutor(workers) as pool:
-                learned = list(pool.map(lambda i: self._learn_column(i, frame.column(i)), range(len(frame.names))))
-        else:
-            learned = [self._learn_column(i, frame.column(i)) for i in range(len(frame.names))]
-        schema = Schema((target, *(variable for variable, _ in learned)))
-        codes = np.empty((len(learned) + 1, frame.n_rows), code_type(max(schema.cardinalities)))
+        variables, codes = [target], np.empty((len(frame.names) + 1, frame.n_rows), code_type(target.cardinality))
         codes[0] = self.labels
-        for i, (_, column) in enumerate(learned):
-            codes[i + 1] = column
+        for i, (variable, column) in enumerate(self._learned(frame), start=1):
+            variables.append(variable)
+            # Into their place at once, so that columns are not held twice; a column of more levels widens them all.
+            codes = codes.astype(np.promote_types(codes.dtype, column.dtype), copy=False)
+            codes[i] = column
+        schema = Schema(tuple(variables))
         return schema, Rows(codes, schema.cardinalities, self.weights, self.n_jobs)
+
+    def _learned(self, frame: Frame) -> Iterator[tuple[Variable, Codes]]:
+        columns = range(len(frame.names))
+        workers = min(effective_n_jobs(self.n_jobs), len(columns))
+        if workers <= 1:
+            yield from (self._learn_column(i, frame.column(i)) for i in columns)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(lambda i: self._learn_column(i, frame.column(i)), columns)
 
     def _learn_column(self, i: int, column: Column) -> tuple[Variable, Codes]:
         variable = self._variable(i, column)

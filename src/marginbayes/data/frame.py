@@ -105,6 +105,8 @@ def _series_column(name: str, series: nw.Series[Any]) -> Column:
 
 def _level_column(name: str, series: nw.Series[Any]) -> LevelColumn:
     """Factorise in the frame's own library; an order that was declared is kept, other levels are sorted."""
+    if series.implementation.is_pandas() and series.dtype in (nw.Categorical, nw.Enum):
+        return _pandas_categories(name, series.to_native())
     occurring = [v for v in series.drop_nulls().unique().to_list() if not _is_missing(v)]
     if isinstance(series.dtype, nw.Enum):  # what pandas calls an ordered categorical
         known = set(occurring)
@@ -115,6 +117,17 @@ def _level_column(name: str, series: nw.Series[Any]) -> LevelColumn:
         return LevelColumn(name, (), np.full(len(series), -1, np.intp))
     codes = series.replace_strict(levels, list(range(len(levels))), default=None, return_dtype=nw.Int32)
     return LevelColumn(name, tuple(levels), codes.fill_null(-1).to_numpy().astype(np.intp))
+
+
+def _pandas_categories(name: str, series: Any) -> LevelColumn:
+    """The same for a categorical column of pandas, which has codes of its own: several times faster."""
+    codes = series.cat.codes.to_numpy()
+    known = series.cat.categories.tolist()
+    occurring = [known[i] for i in np.flatnonzero(np.bincount(codes.astype(np.intp) + 1)[1:])]
+    levels = occurring if series.cat.ordered else natural_order(occurring)
+    place = {v: i for i, v in enumerate(levels)}
+    # One more entry, for the code -1 of a missing cell.
+    return LevelColumn(name, tuple(levels), np.array([*(place.get(v, -1) for v in known), -1], np.intp)[codes])
 
 
 # -- one column of an array

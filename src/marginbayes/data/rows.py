@@ -86,6 +86,8 @@ class Rows:
         Every learner reads the data through this. The blocks and the order of their sum are fixed, so the result does
         not depend on the number of threads.
         """
+        if 0 < len(self) <= BLOCK_ROWS:
+            return statistic(Block(self.codes, self.weights, self.cardinalities), *args)
         return reduce(add, self._each(statistic, args))
 
     def fill(self, out: NDArray[Any], function: Callable[..., None], *args: Any) -> None:

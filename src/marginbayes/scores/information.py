@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Sequence
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from marginbayes.data.counts import Counts, family_counts, pair_tables, pairs_by_class, radices
+from marginbayes.data.counts import (
+    PIECE_BYTES,
+    Counts,
+    Strip,
+    family_counts,
+    gram,
+    limited_products,
+    pair_tables,
+    radices,
+    strips,
+)
 from marginbayes.data.rows import Rows
 
 __all__ = ["conditional_mutual_information", "information_of_pairs", "mutual_information"]
@@ -20,8 +32,11 @@ NOTHING = 1e-12
 Floats = NDArray[np.float64]
 XLogX = Callable[[Any], Any]
 
-# Rows of a matrix of counts whose logarithms are added up at a time.
-STRIP = 128
+# Counts of the levels of one strip of features against those of another, in one class.
+BlockCounts = Callable[[int, Strip, Strip], Counts]
+
+# Levels of a strip, at least and where memory does not matter, and bytes that each cell of a block takes on its way.
+LEAST_LEVELS, WIDTH, CELL_BYTES = 64, 256, 28
 
 
 def mutual_information(rows: Rows) -> Floats:
@@ -36,11 +51,35 @@ def conditional_mutual_information(rows: Rows) -> Floats:
     Each entry is taken over the rows in which both features are observed. Costs one pass over the data for all pairs:
     as a matrix product of the one-hot rows where features have few levels, else by counting pair after pair.
     """
+    if not len(rows):
+        return np.zeros((len(rows.cardinalities) - 1,) * 2)
     radix = radices(rows)
-    if _matrix_product_pays(rows):
-        complete = radix == rows.cardinalities
-        return information_of_pairs(pairs_by_class(rows), rows.cardinalities[1:], complete=complete)
-    return _pair_by_pair(rows, radix)
+    if not _matrix_product_pays(rows):
+        return _pair_by_pair(rows, radix)
+    piece, width = _within(_spare_bytes(rows))
+    classes = np.bincount(rows.codes[0], rows.weights, rows.cardinalities[0])[: rows.cardinalities[0]]
+    xlogx = _lookup(int(classes.max())) if rows.weights is None else _xlogx
+    parts = strips(rows.cardinalities, width)
+
+    def counts(label: int, first: Strip, second: Strip) -> Counts:
+        return np.asarray(rows.sum(gram, label, first, second, piece))
+
+    with limited_products(rows):
+        if radix == rows.cardinalities:
+            return _of_complete(counts, parts, classes, xlogx)
+        return _of_any(counts, parts, len(classes), xlogx)
+
+
+def _spare_bytes(rows: Rows) -> int:
+    """What the rows take and, about, the tables of a TAN will, less the matrix of informations; 0 if it is more."""
+    classes, cards = rows.cardinalities[0], rows.cardinalities[1:]
+    tables = int(8 * classes * sum(cards) * np.mean(cards))
+    return max(0, rows.codes.nbytes + tables - 8 * len(cards) ** 2)
+
+
+def _within(spare: int) -> tuple[int, int]:
+    """Bytes of one-hot matrices and levels of a strip that fit into so many bytes; too few cost more than they save."""
+    return min(PIECE_BYTES, spare // 3), max(LEAST_LEVELS, math.isqrt(spare // (3 * CELL_BYTES)))
 
 
 def _matrix_product_pays(rows: Rows) -> bool:
@@ -53,40 +92,69 @@ def _matrix_product_pays(rows: Rows) -> bool:
     return bool(product < counting)
 
 
-def information_of_pairs(pairs: Iterable[Counts], cardinalities: Sequence[int], *, complete: bool = False) -> Floats:
-    """The same from the matrices of level-against-level counts of each class, as `pairs_by_class` yields them.
+def information_of_pairs(pairs: Sequence[Counts] | Counts, cardinalities: Sequence[int]) -> Floats:
+    """The same from the matrices of level-against-level counts of each class, as `pairs_by_class` yields them."""
+    parts = strips((len(pairs), *cardinalities), WIDTH)
+    return _of_any(lambda label, a, b: pairs[label][a.levels, b.levels], parts, len(pairs), _xlogx)
 
-    `complete` says that no cell is missing, which spares the margins of every pair.
+
+def _of_complete(counts: BlockCounts, parts: Sequence[Strip], classes: Counts, xlogx: XLogX) -> Floats:
+    """Information of all pairs where no cell is missing, so that margins are the same for all pairs.
+
+    It takes one block of counts after the other: those of two strips of features, in one class after the other.
+    `classes` is the weight of each class.
     """
-    starts = np.cumsum([0, *cardinalities[:-1]])
-    total = np.zeros((len(cardinalities), len(cardinalities)))
-    weight, cells = np.zeros_like(total), np.zeros((sum(cardinalities), sum(cardinalities)))
-    for counts in pairs:
-        xlogx = _xlogx_for(counts, starts)
-        both, ones = _margins(counts, starts, xlogx, complete)
-        _add_upper(cells, counts, xlogx)
-        total += xlogx(both) - ones - ones.T
+    d = parts[-1].place.stop
+    total = np.zeros((d, d))
+    for first, second in combinations_with_replacement(parts, 2):
+        total[first.place, second.place] = _sums(counts, len(classes), first, second, xlogx)
+    alone = total.diagonal().copy()  # a feature and itself have one count for each level
+    total -= alone[:, None]
+    total -= alone
+    total += xlogx(classes).sum()
+    return _finish(total, float(classes.sum()))
+
+
+def _of_any(counts: BlockCounts, parts: Sequence[Strip], n_classes: int, xlogx: XLogX) -> Floats:
+    """Information of all pairs, each over the rows that have both features."""
+    d = parts[-1].place.stop
+    total, weight = np.zeros((d, d)), np.zeros((d, d))
+    for first, second in combinations_with_replacement(parts, 2):
+        here = first.place, second.place
+        total[here], weight[here] = _sums_and_weight(counts, n_classes, first, second, xlogx)
+    return _finish(total, weight)
+
+
+def _sums(counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlogx: XLogX) -> Floats:
+    """For each pair of features the sum of n log n over classes and levels of both."""
+    cells = np.zeros((len(first), len(second)))
+    for label in range(n_classes):
+        cells += xlogx(counts(label, first, second))
+    return _by_feature(cells, first, second)
+
+
+def _sums_and_weight(
+    counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlogx: XLogX
+) -> tuple[Floats, Floats]:
+    """For each pair the sum of n log n less that of its margins among the rows that have both, and their weight."""
+    cells = np.zeros((len(first), len(second)))
+    total = np.zeros((len(first.starts), len(second.starts)))
+    weight = np.zeros_like(total)
+    for label in range(n_classes):
+        block = counts(label, first, second)
+        cells += xlogx(block)
+        left = np.add.reduceat(block, second.starts, axis=1)  # a level of the first, where the second is observed
+        right = np.add.reduceat(block, first.starts, axis=0)
+        both = np.add.reduceat(left, first.starts, axis=0)
+        total -= np.add.reduceat(xlogx(left), first.starts, axis=0)
+        total -= np.add.reduceat(xlogx(right), second.starts, axis=1)
+        total += xlogx(both)
         weight += both
-    upper = np.triu(np.add.reduceat(np.add.reduceat(cells, starts, axis=0), starts, axis=1), 1)
-    return _finish(total + upper + upper.T, weight)
+    return total + _by_feature(cells, first, second), weight
 
 
-def _add_upper(cells: Floats, counts: Counts, xlogx: XLogX) -> None:
-    """Add n log n of the counts above the diagonal, some rows at a time, which stay near the processor."""
-    for start in range(0, len(counts), STRIP):
-        cells[start : start + STRIP, start:] += xlogx(counts[start : start + STRIP, start:])
-
-
-def _margins(counts: Counts, starts: Counts, xlogx: XLogX, complete: bool) -> tuple[Counts, Counts]:
-    """For each pair the rows that have both, and the sum of n log n over the levels of the first among them."""
-    if complete:
-        single = counts.diagonal()
-        each = np.add.reduceat(xlogx(single), starts)
-        rows = np.add.reduceat(single, starts)
-        return np.broadcast_to(rows, (len(rows), len(rows))), each[:, None]
-    margins = np.add.reduceat(counts, starts, axis=0)  # feature x level: the level, where the feature is observed
-    both = np.add.reduceat(margins, starts, axis=1)
-    return both, np.add.reduceat(xlogx(margins), starts, axis=1).T
+def _by_feature(cells: Floats, first: Strip, second: Strip) -> Floats:
+    return np.asarray(np.add.reduceat(np.add.reduceat(cells, first.starts, axis=0), second.starts, axis=1))
 
 
 def _pair_by_pair(rows: Rows, radix: Sequence[int]) -> Floats:
@@ -109,7 +177,7 @@ def _pair_by_pair(rows: Rows, radix: Sequence[int]) -> Floats:
                 single[0] = float(xlogx(table.sum(axis=(1, 2))).sum())
             value = float(xlogx(table).sum()) - single[first] - single[second] + single[0]
             total[first - 1, second - 1] = value / weight
-    return _finish(total + total.T, np.ones_like(total))
+    return _finish(total, 1.0)
 
 
 def _table_information(table: Counts, xlogx: XLogX | None = None) -> float:
@@ -121,23 +189,19 @@ def _table_information(table: Counts, xlogx: XLogX | None = None) -> float:
     return max(0.0, float(value) / max(float(both.sum()), 1e-300))
 
 
-def _finish(total: Floats, weight: Floats) -> Floats:
-    information = np.asarray(total / np.maximum(weight, 1e-300))
+def _finish(information: Floats, weight: Floats | float) -> Floats:
+    """Divide what is above the diagonal by the weight, in place, and mirror it."""
+    information /= np.maximum(weight, 1e-300)
     information[information < NOTHING] = 0.0
-    np.fill_diagonal(information, 0.0)
+    for i in range(len(information)):
+        information[i:, i] = information[i, i:]
+        information[i, i] = 0.0
     return information
 
 
 def _xlogx(counts: Any) -> Any:
     counts = np.asarray(counts, np.float64)
     return xlogy(counts, counts)
-
-
-def _xlogx_for(counts: Counts, starts: Counts) -> XLogX:
-    """x log x for the counts of one class and their sums, the greatest of which is the rows that have some feature."""
-    if counts.dtype.kind != "i":
-        return _xlogx
-    return _lookup(int(np.add.reduceat(counts.diagonal(), starts).max()))
 
 
 def _lookup(largest: int) -> XLogX:

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.data.counts import radices
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.scores.rowwise import RowScore
 
-__all__ = ["Engine", "Parents", "structure_dag"]
+__all__ = ["Engine", "Parents", "Rest", "structure_dag"]
 
 Floats = NDArray[np.float64]
 Parents = tuple[int, ...] | None  # the feature parents; None: the feature is dropped, without the class on top
 
 SMOOTHINGS = ("laplace", "ess", "floor")
+
+
+class Rest(NamedTuple):
+    """What all families but one make of every row."""
+
+    state: Floats  # the vectors
+    # In the engine's order of rows: by how much the best other class leads, which it is, the greatest lead to come.
+    lead: Floats
+    rival: NDArray[np.int64]
+    ahead: Floats
 
 
 class Engine:
@@ -43,17 +54,25 @@ class Engine:
         counts = rows.codes[0] < rows.cardinalities[0]
         if rows.weights is not None:
             counts &= rows.weights > 0
-        self.rows = merged = rows.take(counts).merged()[0]
-        self.codes = merged.codes.astype(np.int32)
-        self.labels = merged.codes[0].astype(np.int64)
-        self.weights = np.ones(len(merged)) if merged.weights is None else merged.weights
-        self.total = float(self.weights.sum())
+        self._hold(rows.take(counts).merged()[0])
         self.cards = np.array(schema.cardinalities, np.int64)
+        self.radix = np.array(radices(self.rows), np.int64)
         self.parents: list[Parents] = [(), *([()] * (len(schema.names) - 1))]
         self.state = np.array(np.broadcast_to(self._prior(), self._shape))
         for i in self.features:
             self.add(self.state, i, ())
+        # Rows in doubt come first for good: they are looked at most, and rows unlike their neighbours count faster.
+        doubt = self._doubt()
+        self._hold(self.rows.take(doubt))
+        self.state = self.state[doubt]
         self._settle()
+
+    def _hold(self, rows: Rows) -> None:
+        self.rows, self.codes = rows, rows.codes
+        self.labels = rows.codes[0].astype(np.int64)
+        self.weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        self.total = float(self.weights.sum())
+        self._unequal = self.weights if (self.weights != 1.0).any() else np.empty(0)
 
     @property
     def features(self) -> range:
@@ -85,17 +104,30 @@ class Engine:
                 todo.extend(self.parents[v] or ())
         return found
 
+    def descendants(self, i: int) -> set[int]:
+        """The features below feature i, itself included."""
+        found, new = {i}, {i}
+        while new:
+            new = {
+                c
+                for c, parents in enumerate(self.parents)
+                if parents and c not in found and not new.isdisjoint(parents)
+            }
+            found |= new
+        return found
+
     # -- what a family adds
 
     def add(self, state: Floats, child: int, parents: Parents, sign: float = 1.0) -> Floats:
         """Add what a family contributes to the vector of every row, in place; `sign=-1` takes it away."""
         if parents is not None:
-            index, sizes = self._layout(child, parents)
             self._check_table(child, parents)
+            members = [child, *parents]
             self._kernels.add_family(
                 state,
-                index,
-                sizes,
+                self._index(members),
+                self.cards[members],
+                self.radix[members],
                 self.labels,
                 self.weights,
                 self._classes,
@@ -110,34 +142,42 @@ class Engine:
         """The vectors of all rows without what the child's present family adds."""
         return self.add(self.state.copy(), child, self.parents[child], -1.0)
 
+    def rest(self, state: Floats) -> Rest:
+        """These vectors, of all families but one, and what follows from them for every table that may join them."""
+        return Rest(state, *self._kernels.leads(state, self.labels, self.order, self._binary))
+
     def losses_of(self, state: Floats) -> Floats:
         """Loss of every row, weighted, for these vectors."""
         return np.asarray(self.weights * self._kernels.losses(self.score.kind, state, self.labels, self.score.gamma))
 
     def try_parents(
-        self, child: int, kept: Sequence[int], candidates: Sequence[int], limit: float, rest: Floats | None = None
+        self, child: int, kept: Sequence[int], candidates: Sequence[int], limit: float, rest: Rest | None = None
     ) -> Floats:
         """Loss for each candidate as a parent of the child besides the kept ones; infinite where above the limit.
 
-        `rest` is `without(child)`, for those who ask several times.
+        `rest` is that of `without(child)`, for those who ask several times.
         """
         if not len(candidates):
             return np.empty(0)
-        self._check_table(child, (*kept, max(candidates, key=lambda j: self.cards[j])))
-        index, sizes = self._layout(child, kept)
+        every = np.array(candidates)
+        self._check_table(child, (*kept, int(every[self.cards[every].argmax()])))
+        state, lead, rival, ahead = self.rest(self.without(child)) if rest is None else rest
         return np.asarray(
             self._kernels.score_candidates(
                 self.score.kind,
                 self.score.gamma,
-                self.without(child) if rest is None else rest,
-                self.labels,
-                self.weights,
+                state,
                 self.order,
+                lead,
+                rival,
+                ahead,
+                self._unequal,
                 self.codes,
                 self.cards,
-                index,
-                sizes,
-                np.array(candidates, np.int64),
+                self.radix,
+                np.array([child, *kept]),
+                self._index([child, *kept]),
+                every,
                 self._smoothing,
                 self.smoothing,
                 limit,
@@ -155,9 +195,12 @@ class Engine:
 
     def _settle(self) -> None:
         """Loss of the present state, and the order in which rows show a bad candidate soonest."""
-        each = self.losses_of(self.state)
-        self.loss = float(each.sum())
-        self.order = np.argsort(-each, kind="stable")
+        self.loss = float(self.losses_of(self.state).sum())
+        self.order = self._doubt()
+
+    def _doubt(self) -> NDArray[np.int64]:
+        """The rows in the order in which their own class is in doubt: wrong ones first, clear ones last."""
+        return np.asarray(self._kernels.doubtful_first(self.state, self.labels, self._binary))
 
     @property
     def _classes(self) -> int:
@@ -175,15 +218,13 @@ class Engine:
     def _shape(self) -> tuple[int, int]:
         return len(self.labels), 1 if self._binary else self._classes
 
-    def _layout(self, child: int, parents: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each row its cell in the table of child and parents, and the sizes of that table."""
-        family = [child, *parents]
-        sizes = self.cards[family] + 1
-        index = self.codes[child].astype(np.int64)
-        for v in parents:
-            index *= self.cards[v] + 1
+    def _index(self, members: Sequence[int]) -> NDArray[np.uint32]:
+        """For each row its cell in the table of these variables."""
+        index: NDArray[np.uint32] = self.codes[members[0]].astype(np.uint32)
+        for v in members[1:]:
+            index *= np.uint32(self.radix[v])
             index += self.codes[v]
-        return index, sizes
+        return index
 
     def _check_table(self, child: int, parents: Sequence[int]) -> None:
         cells = math.prod(int(self.cards[v]) for v in (0, child, *parents))

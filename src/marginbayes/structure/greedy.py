@@ -104,4 +104,4 @@ def _loss_with(search: Search, state: Floats, parent: int, child: int, limit: fl
     """Loss of these vectors after giving a child one more parent; infinite if it exceeds the limit."""
     own = search.engine.parents[child] or ()
     rest = search.engine.add(state.copy(), child, own, -1.0)
-    return float(search.engine.try_parents(child, own, [parent], limit, rest)[0])
+    return float(search.engine.try_parents(child, own, [parent], limit, search.engine.rest(rest))[0])

@@ -62,7 +62,8 @@ class LocalSearch(SearchLearner):
     cooling : float, default=0.01
         How much of the temperature is left at the end; it falls geometrically.
     time_limit : float or None, default=None
-        Seconds after which the search ends with what it has. The result then depends on the machine.
+        Seconds after which the search ends with what it has, and says so in the `status` of its result, which then
+        depends on the machine.
     k, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
     callback
         See `SearchLearner`. ``selection="cv"`` chooses a number of improvements, so it needs ``method="hc"``.
@@ -153,7 +154,10 @@ class LocalSearch(SearchLearner):
             (self._iterate if self.method == "ils" else self._anneal)(around, rng)
 
     def _in_time(self, search: Search) -> bool:
-        return self.time_limit is None or time.perf_counter() - search.started < self.time_limit
+        if self.time_limit is None or time.perf_counter() - search.started < self.time_limit:
+            return True
+        search.status = "time limit"
+        return False
 
     def _climb(self, around: Neighbourhood) -> None:
         """Make the best change of all while one improves the score."""

@@ -39,7 +39,7 @@ def loss_after(engine: Engine, families: Mapping[int, Parents], limit: float = m
         engine.add(state, child, families[child])
     parents = families[last]
     if parents:
-        return float(engine.try_parents(last, parents[:-1], parents[-1:], limit, state)[0])
+        return float(engine.try_parents(last, parents[:-1], parents[-1:], limit, engine.rest(state))[0])
     loss = float(engine.losses_of(engine.add(state, last, parents)).sum())
     return loss if loss <= limit else math.inf
 

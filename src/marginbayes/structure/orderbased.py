@@ -122,11 +122,11 @@ class OrderBased(SearchLearner):
         own = engine.parents[child]
         if own is None:
             return False
-        rest, trials = engine.without(child), []
-        allowed = [j for j in earlier if search.may_add(j, child)]
+        rest, trials = engine.rest(engine.without(child)), []
+        allowed = search.parents_for(child, earlier)
         for kept in _prefixes(own, allowed, self.k):
             behind = allowed[allowed.index(kept[-1]) + 1 :] if len(kept) > len(own) else allowed
-            candidates = [j for j in behind if search.stays_narrow({child: (*kept, j)})]
+            candidates = [j for j in behind if search.stays_narrow({child: (*kept, j)})] if self.treewidth else behind
             trials.append(Trial(child, kept, candidates, rest))
         best = search.best_of(trials, engine.loss - search.tolerance if to_beat is None else to_beat)
         if best is None:

@@ -23,7 +23,8 @@ from marginbayes.structure.engine import Engine
 __all__ = ["ORDERS", "best_pair", "feature_order", "pair_information"]
 
 Floats = NDArray[np.float64]
-Key = tuple[float, ...]
+Features = NDArray[np.int64]  # their indices, or those of rows
+Key = Callable[[Features], Floats]
 
 ORDERS = ("mi", "mi_sp", "cr", "random", "mi_min")
 # Differences of entropies below this are rounding.
@@ -56,10 +57,17 @@ def feature_order(
     for i in first:
         walk.append(i)
     while len(walk.chosen) < len(engine.active):
-        rest = [i for i in engine.active if i not in walk.chosen]
-        keys = [(round(sign * rule(i) / RESOLUTION), *(sign * key for key in walk.tie_break(i)), -i) for i in rest]
-        walk.append(rest[keys.index(max(keys))])
+        walk.append(_greatest(walk.rest, (rule, walk.plain_single, walk.alone), sign))
     return walk.chosen
+
+
+def _greatest(rest: Features, keys: Sequence[Key], sign: float) -> int:
+    """The feature of the greatest first key; ties go to the next key, then to the smaller index."""
+    for key in keys:
+        if len(rest) > 1:
+            values = np.rint(sign * key(rest) / RESOLUTION)
+            rest = rest[values == values.max()]
+    return int(rest[0])
 
 
 def best_pair(engine: Engine, epsilon: float, may_join: Callable[[int, int], bool]) -> tuple[int, int] | None:
@@ -83,46 +91,41 @@ class _Walk:
     """The features chosen so far, as the runs of rows that have equal values of them."""
 
     def __init__(self, engine: Engine, epsilon: float) -> None:
-        from marginbayes.kernels import patterns
-
-        self._kernels, self.engine, self.epsilon = patterns, engine, epsilon
-        self.runs = _Runs.of(engine, np.zeros(len(engine.labels), np.int64), 1.0)
+        self.engine, self.epsilon = engine, epsilon
+        # The correction looks at all patterns, the rules themselves only at those that leave the class open.
+        self.runs = _Runs.start(engine, mixed=not epsilon)
         self.chosen: list[int] = []
-        self.alone = np.array([0.0, *(self.runs.information(engine, i) for i in engine.features)])
-        self.alone_corrected = np.array([0.0, *(self.conditional(i) for i in engine.features)])
-        # The greatest information given one chosen feature, as it is (for ties) and corrected.
-        self.best_single, self.best_corrected = self.alone, self.alone_corrected
+        self.rest: Features = np.array(engine.active, np.int64)
+        every = np.array(engine.features, np.int64)
+        self._alone = np.append(0.0, self.runs.information(engine, every))
+        self.alone_corrected = np.append(0.0, self.conditional(every))
+        self._plain_best, self._corrected_best = _Best(self._alone), _Best(self.alone_corrected)
 
     def append(self, i: int) -> None:
         """Take one more feature into the patterns."""
-        e, levels = self.engine, int(self.engine.cards[i])
-        cells = min(self.runs.cells * levels, MOST_CELLS)
-        self.runs = _Runs.of(e, self.runs.group * (levels + 1) + e.codes[i], cells)
-        plain, corrected = self._plain_pairs[:, i], self.pairs[:, i]
-        self.best_single = np.maximum(self.best_single, plain) if self.chosen else plain
-        self.best_corrected = np.maximum(self.best_corrected, corrected) if self.chosen else corrected
+        self.runs = self.runs.split(self.engine, i)
         self.chosen.append(i)
+        self.rest = self.rest[self.rest != i]
 
-    def conditional(self, i: int) -> float:
+    def conditional(self, features: Features) -> Floats:
         """I(class; feature | all chosen ones), in nats."""
-        return self.runs.information(self.engine, i, self.epsilon)
+        return self.runs.information(self.engine, features, self.epsilon)
 
-    def single(self, i: int) -> float:
+    def single(self, features: Features) -> Floats:
         """Greatest I(class; feature | one chosen feature)."""
-        return float(self.best_corrected[i])
+        return self._corrected_best.over(self.pairs, self.chosen)[features]
 
-    def rate(self, i: int) -> float:
+    def rate(self, features: Features) -> Floats:
         """Classification rate on the rows of the saturated model of the chosen features and this one."""
-        e = self.engine
-        size = int(e.cards[i]) + 1
-        right = self._kernels.saturated_rate(
-            self.runs.order, self.runs.starts, e.codes[i], size, e.labels, int(e.cards[0]), e.weights
-        )
-        return float(right / e.total)
+        return self.runs.rates(self.engine, features)
 
-    def tie_break(self, i: int) -> Key:
-        """OMISP's measure, then the information about the class alone."""
-        return round(self.best_single[i] / RESOLUTION), round(self.alone[i] / RESOLUTION)
+    def plain_single(self, features: Features) -> Floats:
+        """OMISP's measure without any correction, for ties."""
+        return self._plain_best.over(self._plain_pairs, self.chosen)[features]
+
+    def alone(self, features: Features) -> Floats:
+        """Information about the class alone."""
+        return self._alone[features]
 
     @cached_property
     def _plain_pairs(self) -> Floats:
@@ -134,69 +137,105 @@ class _Walk:
         e = self.engine
         if not self.epsilon:
             return self._plain_pairs
-        found = np.zeros_like(self._plain_pairs)
+        found, whole = np.zeros_like(self._plain_pairs), _Runs.start(e, mixed=False)
         for j in e.features:
-            runs = _Runs.of(e, e.codes[j].astype(np.int64), float(e.cards[j]))
-            found[1:, j] = [runs.information(e, i, self.epsilon) if i != j else 0.0 for i in e.features]
+            others = np.array([i for i in e.features if i != j], np.int64)
+            found[others, j] = whole.split(e, j).information(e, others, self.epsilon)
         return found
+
+
+class _Best:
+    """The greatest of some columns of a matrix, in each row, while columns are added one by one."""
+
+    def __init__(self, without_any: Floats) -> None:
+        self._values, self._seen = without_any, 0
+
+    def over(self, matrix: Floats, columns: Sequence[int]) -> Floats:
+        """Over these columns, which continue those of the last call; the value given at first if there is none."""
+        for j in columns[self._seen :]:
+            self._values = np.maximum(self._values, matrix[:, j]) if self._seen else matrix[:, j]
+            self._seen += 1
+        return self._values
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """Rows sorted by their pattern over some features."""
+    """Rows sorted by their pattern over some features; where only mixed runs are kept, those of one class are left out.
 
-    group: NDArray[np.int64]  # number of the pattern of each row
-    order: NDArray[np.int64]  # rows, those with equal patterns behind each other
-    starts: NDArray[np.int64]  # where each run begins, and the end
+    They change neither an information nor what is left to gain for a classification rate.
+    """
+
+    order: Features  # rows, those with equal patterns behind each other
+    starts: Features  # where each run begins, and the end
     base: float  # sum of n log n over the patterns less the same with the class
     cells: float  # how many patterns there could be
+    mixed: bool
 
     @classmethod
-    def of(cls, engine: Engine, pattern: NDArray[np.int64], cells: float) -> _Runs:
-        order = np.argsort(pattern, kind="stable")
-        new = np.concatenate([[True], np.diff(pattern[order]) > 0])
-        starts = np.append(np.flatnonzero(new), len(order))
-        group = np.empty(len(order), np.int64)
-        group[order] = np.cumsum(new) - 1
-        return cls(group, order, starts, _base(engine, group), cells)
+    def start(cls, engine: Engine, mixed: bool) -> _Runs:
+        """One run of all rows: nothing is chosen."""
+        parts = np.bincount(engine.labels, engine.weights)
+        base = float(xlogy(engine.total, engine.total) - xlogy(parts, parts).sum())
+        return cls(np.arange(len(engine.labels)), np.array([0, len(engine.labels)]), base, 1.0, mixed)
 
-    def information(self, engine: Engine, i: int, epsilon: float = 0.0) -> float:
+    def split(self, e: Engine, i: int) -> _Runs:
+        """The runs that one more feature makes of these."""
+        from marginbayes.kernels import patterns
+
+        classes = int(e.cards[0])
+        order, starts, base = patterns.split_runs(
+            self.order, self.starts, e.codes[i], int(e.radix[i]), e.labels, classes, e.weights, self.mixed
+        )
+        return _Runs(order, starts, base, min(self.cells * int(e.cards[i]), MOST_CELLS), self.mixed)
+
+    def information(self, e: Engine, features: Features, epsilon: float = 0.0) -> Floats:
         """I(class; feature | pattern) in nats; with an epsilon, corrected for patterns that do not occur."""
         from marginbayes.kernels import patterns
 
-        if not epsilon and len(self.starts) == len(self.order) + 1:
-            return 0.0  # every row has a pattern of its own: nothing is left to know
-        size, classes = int(engine.cards[i]) + 1, int(engine.cards[0])
+        if not epsilon and not len(self.order):
+            return np.zeros(len(features))  # nothing is left to know
         difference, seen, seen_with_class = patterns.entropy_sums(
-            self.order, self.starts, engine.codes[i], size, engine.labels, classes, engine.weights
+            self.order, self.starts, e.codes, e.radix, features, e.labels, int(e.cards[0]), e.weights
         )
-        value = float(difference + self.base) / engine.total
-        return value if not epsilon else value + self._correction(engine, i, epsilon, seen, seen_with_class)
+        value: Floats = (difference + self.base) / e.total
+        return value if not epsilon else value + self._correction(e, features, epsilon, seen, seen_with_class)
 
-    def _correction(self, engine: Engine, i: int, epsilon: float, seen: int, seen_with_class: int) -> float:
+    def _correction(
+        self, e: Engine, features: Features, epsilon: float, seen: Features, with_class: Features
+    ) -> Floats:
         """What patterns of probability epsilon that do not occur add to the four entropies."""
-        levels, classes = int(engine.cards[i]), int(engine.cards[0])
-        runs = len(self.starts) - 1
-        runs_with_class = len(np.unique(self.group * classes + engine.labels))
-        missing = (self.cells * levels - seen) - (self.cells * levels * classes - seen_with_class)
-        missing += (self.cells * classes - runs_with_class) - (self.cells - runs)
-        return -missing * epsilon * math.log(epsilon)
+        levels, classes, runs = e.cards[features].astype(np.float64), int(e.cards[0]), len(self.starts) - 1
+        lengths = np.diff(self.starts)
+        pairs = np.repeat(np.arange(runs), lengths) * classes + e.labels[self.order]
+        missing = (self.cells * levels - seen) - (self.cells * levels * classes - with_class)
+        missing += (self.cells * classes - len(np.unique(pairs))) - (self.cells - runs)
+        return np.asarray(-missing * epsilon * math.log(epsilon))
 
+    def rates(self, e: Engine, features: Features) -> Floats:
+        """Share of the rows that the most frequent class of each pattern with the feature classifies correctly."""
+        from marginbayes.kernels import patterns
 
-def _base(engine: Engine, group: NDArray[np.int64]) -> float:
-    """Sum of n log n over the groups less the same over groups and classes."""
-    alone = np.bincount(group, engine.weights)
-    both = np.bincount(group * int(engine.cards[0]) + engine.labels, engine.weights)
-    return float(xlogy(alone, alone).sum() - xlogy(both, both).sum())
+        right = patterns.saturated_rates(
+            self.order, self.starts, e.codes, e.radix, features, e.labels, int(e.cards[0]), e.weights
+        )
+        return np.asarray((right + e.total - e.weights[self.order].sum()) / e.total)
 
 
 def pair_information(engine: Engine) -> Floats:
     """[i, j]: I(class; i | j) for all pairs of features, in nats; a missing cell is a value of its own."""
     from marginbayes.kernels import patterns
 
-    sums = patterns.pair_sums(engine.codes, engine.cards, engine.labels, engine.weights)
-    bases = [0.0, *(_base(engine, engine.codes[j].astype(np.int64)) for j in engine.features)]
+    sums = patterns.pair_sums(engine.codes, engine.radix, engine.weights)
+    bases = [0.0, *(_base(engine, j) for j in engine.features)]
     found = (sums + np.array(bases)) / engine.total
     found[0] = found[:, 0] = 0.0
     np.fill_diagonal(found, 0.0)
     return np.asarray(found)
+
+
+def _base(engine: Engine, j: int) -> float:
+    """Sum of n log n over the values of a feature less the same over values and classes."""
+    classes = int(engine.cards[0])
+    both = np.bincount(engine.codes[j] * np.int64(classes) + engine.labels, engine.weights, engine.radix[j] * classes)
+    alone = both.reshape(-1, classes).sum(axis=1)
+    return float(xlogy(alone, alone).sum() - xlogy(both, both).sum())

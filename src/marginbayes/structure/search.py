@@ -19,7 +19,7 @@ from marginbayes.scores.information import conditional_mutual_information
 from marginbayes.scores.rowwise import row_score
 from marginbayes.structure.base import Step, StructureLearner, StructureResult
 from marginbayes.structure.constraints import Constraints, Rules
-from marginbayes.structure.engine import Engine, Parents, structure_dag
+from marginbayes.structure.engine import Engine, Parents, Rest, structure_dag
 from marginbayes.structure.selection import held_out_rates
 
 __all__ = ["Search", "SearchLearner", "Trial"]
@@ -35,7 +35,7 @@ class Trial(NamedTuple):
     child: int
     kept: tuple[int, ...]
     candidates: list[int]
-    rest: Floats | None = None  # the vectors of all rows without the child's family, if they are at hand
+    rest: Rest | None = None  # what the other families make of all rows, if it is at hand
 
 
 class Search:
@@ -52,16 +52,20 @@ class Search:
         self.engine, self.rules, self.treewidth, self.callback = engine, rules, treewidth, callback
         self.workers = effective_n_jobs(n_jobs)
         self.started = time.perf_counter()
-        self.path: list[Step] = []
-        self.structures: list[list[Parents]] = []
+        self.status = "finished"
         for child in engine.features:
             start: Parents = None if child in rules.dropped else rules.required[child]
             if start != engine.parents[child]:
                 engine.set_parents(child, start)
-        self.structures.append(list(engine.parents))
-        self.start_score = engine.value
+        self.restart()
         if not self.stays_narrow({}):
             raise ValueError(f"the required edges alone have a treewidth above k={rules.k}; leave out treewidth=True")
+
+    def restart(self) -> None:
+        """Let the record begin at the present structure."""
+        self.path: list[Step] = []
+        self.structures: list[list[Parents]] = [list(self.engine.parents)]
+        self.start_score = self.engine.value
 
     @property
     def tolerance(self) -> float:
@@ -92,9 +96,15 @@ class Search:
         families = [[*(changes.get(i, p) or ()), i] for i, p in enumerate(self.engine.parents)]
         return has_treewidth_at_most(families, self.rules.k)
 
-    def parents_for(self, child: int) -> list[int]:
-        """The parents that could be added to a feature."""
-        return [j for j in self.open_features if self.may_add(j, child)]
+    def parents_for(self, child: int, among: Sequence[int] | None = None) -> list[int]:
+        """The parents that could be added to a feature, of all features or of these: where `may_add` is true."""
+        own, present = self.engine.parents[child], self.engine.parents
+        if own is None or len(own) >= self.rules.k:
+            return []
+        allowed, taken = self.rules.allowed[:, child].tolist(), self.engine.descendants(child).union(own)
+        others = self.engine.features if among is None else among
+        found = [j for j in others if allowed[j] and j not in taken and present[j] is not None]
+        return [j for j in found if self.stays_narrow({child: (*own, j)})] if self.treewidth else found
 
     def best_of(self, trials: Sequence[Trial], limit: float) -> tuple[float, Trial, int] | None:
         """Loss, trial and candidate of the least loss below the limit; the first in a tie, on any number of threads.
@@ -223,21 +233,23 @@ class SearchLearner(StructureLearner):
         try:
             most = None if self.selection is None or len(rows) < 2 else self._select(schema, rows)
         except KeyboardInterrupt:
-            return self._result(self._started(schema, rows, None), "interrupted", 0)
-        search, status = self._searched(schema, rows, self.callback)
-        return self._result(search, status, most)
+            search, most = self._started(schema, rows, None), 0
+            search.status = "interrupted"
+        else:
+            search = self._searched(schema, rows, self.callback)
+        return self._result(search, most)
 
     def _started(self, schema: Schema, rows: Rows, callback: Callable[[Step], None] | None) -> Search:
         return Search(self._engine(schema, rows), self._rules(schema, rows), self.treewidth, callback, self.n_jobs)
 
-    def _searched(self, schema: Schema, rows: Rows, callback: Callable[[Step], None] | None) -> tuple[Search, str]:
+    def _searched(self, schema: Schema, rows: Rows, callback: Callable[[Step], None] | None) -> Search:
         search = self._started(schema, rows, callback)
         try:
             if schema.cardinalities[0] > 1:
                 self.run(search, rows)
         except KeyboardInterrupt:
-            return search, "interrupted"
-        return search, "finished"
+            search.status = "interrupted"
+        return search
 
     def _engine(self, schema: Schema, rows: Rows) -> Engine:
         return Engine(schema, rows, row_score(self.score, self.gamma), self.smoothing, self.kind, self.max_table)
@@ -256,16 +268,17 @@ class SearchLearner(StructureLearner):
         if self.candidates is not None and self.candidates < 1:
             raise ValueError(f"candidates={self.candidates!r} must be at least 1")
 
-    def _result(self, search: Search, status: str, most: int | None) -> StructureResult:
+    def _result(self, search: Search, most: int | None) -> StructureResult:
         """The structure after `most` changes, else the last one, or the best where the search also goes down."""
         scores = [search.start_score, *(step.score for step in search.path)]
-        last = int(np.argmax(scores)) if self.wanders or status == "interrupted" else len(search.path)
+        last = int(np.argmax(scores)) if self.wanders or search.status == "interrupted" else len(search.path)
         chosen = last if most is None else min(most, len(search.path))
         return StructureResult(
             structure_dag(search.engine.schema.names, search.structures[chosen]),
             score=scores[chosen],
             path=tuple(search.path if self.wanders else search.path[:chosen]),
-            status=status,
+            start=search.start_score,
+            status=search.status,
         )
 
     # -- selection among the nested structures
@@ -277,8 +290,8 @@ class SearchLearner(StructureLearner):
         rates = []
         for fold in np.unique(folds):
             train, test = rows.take(folds != fold), rows.take(folds == fold)
-            search, status = self._searched(schema, train, None)
-            if status == "interrupted":
+            search = self._searched(schema, train, None)
+            if search.status == "interrupted":
                 raise KeyboardInterrupt
             dags = [structure_dag(schema.names, s) for s in search.structures]
             rates.append(held_out_rates(schema, dags, train, test, self.smoothing, self.kind))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
 from marginbayes.parameters.conditional import ConditionalLikelihood
-from marginbayes.structure.engine import Engine, Parents, structure_dag
+from marginbayes.structure.engine import Engine, Parents, Rest, structure_dag
 
 __all__ = ["TrainedEngine"]
 
@@ -47,7 +47,7 @@ class TrainedEngine(Engine):
         kept: Sequence[int],
         candidates: Sequence[int],
         limit: float,  # noqa: ARG002
-        rest: Floats | None = None,  # noqa: ARG002
+        rest: Rest | None = None,  # noqa: ARG002
     ) -> Floats:
         """Loss for each candidate as a parent of the child besides the kept ones, after training."""
         losses = []

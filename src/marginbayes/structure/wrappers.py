@@ -157,7 +157,7 @@ class _Groups:
         for group in self._linked():
             for child, parents in _families(group).items():
                 self._set(child, parents)
-        self.search.structures[0], self.search.start_score = list(self.engine.parents), self.engine.value
+        self.search.restart()
 
     def _set(self, child: int, parents: Parents) -> None:
         if self.engine.parents[child] != parents:
