@@ -16,6 +16,7 @@ from marginbayes.cli.fit import fit
 from marginbayes.cli.predict import predict
 from marginbayes.cli.show import show
 from marginbayes.cli.study import report, study
+from marginbayes.cli.verify import verify
 
 __all__ = ["app"]
 
@@ -50,7 +51,7 @@ def marginbayes(
     del version, debug
 
 
-for command in (fit, predict, evaluate, show, explain, convert, report):
+for command in (fit, predict, evaluate, show, explain, convert, report, verify):
     app.command()(command)
 app.add_typer(data, name="data")
 app.add_typer(study, name="study")

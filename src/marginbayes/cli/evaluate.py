@@ -10,6 +10,7 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import note, output, progress, say
+from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler
 
 if TYPE_CHECKING:
     from marginbayes.cli.models import Choices
@@ -94,6 +95,9 @@ def evaluate(
     discretizer: options.DiscretizerOption = options.Discretizer.mdlp,
     class_weight: options.ClassWeightOption = None,
     jobs: options.Jobs = None,
+    sequence: SequenceColumn = None,
+    window: Window = 1,
+    order: Order = 1,
     categorical: options.Categorical = None,
     drop: options.Drop = None,
     separator: options.Separator = None,
@@ -103,7 +107,8 @@ def evaluate(
 
     All structures see the same stratified folds. Accuracy and rates come with Wilson's 95 % interval over
     the tested rows; several structures are compared by the corrected resampled t-test, on a single test
-    set by McNemar's. The row of a class that has no other row is never tested.
+    set by McNemar's. The row of a class that has no other row is never tested. With --sequence whole sequences
+    are dealt to the folds, and the most probable label of each row counts.
 
     Example: `marginbayes evaluate patients.csv --target outcome -s nb -s tan -s aode`
     """
@@ -115,8 +120,12 @@ def evaluate(
     if json is not None:
         check_writable(json, [".json"])
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs)
-    estimators = {name: build(name, choices) for name in dict.fromkeys(structures or ["tan"])}
-    testing = Testing(folds, repeats, seed, test, split)
+    if sequence is not None:
+        labeler = build_labeler(sequence, window, order, structures or [], choices)
+        estimators = {f"chain-{choices.parameters}": labeler}
+    else:
+        estimators = {name: build(name, choices) for name in dict.fromkeys(structures or ["tan"])}
+    testing = Testing(folds, repeats, seed, test, split, sequence)
     plan = make_plan(data, Reading(separator, encoding), target, tuple(drop or ()), choices.categorical, testing)
     side = None if positive is None else find_label(positive, plan.classes.tolist(), "--positive")
     if side is not None and len(plan.classes) != 2:

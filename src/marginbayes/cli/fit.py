@@ -10,6 +10,7 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import cell, grid, output, working
+from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, with_ids
 
 if TYPE_CHECKING:
     from marginbayes.cli.tables import Training
@@ -50,6 +51,36 @@ Weight = Annotated[
         show_default=False,
     ),
 ]
+CertificateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate",
+        metavar="FILE",
+        help="Where to write the proof of what was found (.json), for 'marginbayes verify'.",
+        show_default=False,
+    ),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="SECONDS",
+        min=0.0,
+        help="Seconds after which the structure learner returns the best so far.",
+        rich_help_panel=options.LEARNING,
+        show_default=False,
+    ),
+]
+Gap = Annotated[
+    float | None,
+    typer.Option(
+        "--gap",
+        min=0.0,
+        help="How near to the best structure is near enough, as a share of the objective.",
+        rich_help_panel=options.LEARNING,
+        show_default=False,
+    ),
+]
 AllColumns = Annotated[bool, typer.Option("--all-columns", help=f"List all columns, not the first {MOST_COLUMNS}.")]
 
 
@@ -58,6 +89,7 @@ def fit(
     target: Target = None,
     structure: StructureOption = "tan",
     model: ModelFile = None,
+    certificate: CertificateFile = None,
     all_columns: AllColumns = False,
     parameters: options.ParametersOption = options.Parameters.ml,
     smoothing: options.Smoothing = 1.0,
@@ -65,6 +97,11 @@ def fit(
     discretizer: options.DiscretizerOption = options.Discretizer.mdlp,
     class_weight: options.ClassWeightOption = None,
     jobs: options.Jobs = None,
+    time_limit: TimeLimit = None,
+    gap: Gap = None,
+    sequence: SequenceColumn = None,
+    window: Window = 1,
+    order: Order = 1,
     categorical: options.Categorical = None,
     drop: options.Drop = None,
     weight: Weight = None,
@@ -75,25 +112,32 @@ def fit(
 
     Example: `marginbayes fit patients.csv --target outcome --model model.json`
     """
+    from marginbayes.cli.certificates import set_limits, write_certificates
     from marginbayes.cli.models import Choices, build, check_writable, save_model, watch
     from marginbayes.cli.tables import Reading, check_column, read_data, training
 
-    if model is not None:
-        check_writable(model, [".json"])
+    for file in (model, certificate):
+        if file is not None:
+            check_writable(file, [".json"])
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs)
-    classifier = build(structure, choices)
-    table = read_data(data, Reading(separator, encoding))
+    labeler = None if sequence is None else build_labeler(sequence, window, order, [structure], choices)
+    classifier = build(structure, choices) if labeler is None else labeler
+    set_limits(classifier, structure, {"time_limit": time_limit, "gap": gap})
+    table = with_ids(read_data(data, Reading(separator, encoding)), sequence)
     for name in choices.categorical:
         check_column(name, table)
     rows = training(table, target, drop or (), weight)
-    with working(f"learning {structure} from {len(rows.y)} rows") as tell:
+    with working(f"learning {structure if labeler is None else 'a chain'} from {len(rows.y)} rows") as tell:
         watch(classifier, tell)
         seconds, accuracy = _learn(classifier, rows)
     if model is not None:
         save_model(classifier, model)
+    proofs = {} if certificate is None else write_certificates(classifier, structure, certificate)
     _report(classifier, rows, seconds, accuracy, all_columns)
     where = "no model was written; --model FILE writes one" if model is None else f"model written to {model}"
     output().print(where, soft_wrap=True)
+    for path, proof in proofs.items():
+        output().print(f"certificate written to {path}: {proof}", soft_wrap=True)
 
 
 def _learn(classifier: Any, rows: Training) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from marginbayes.cli.options import ClassWeight, Discretizer, Missing, Parameters
@@ -64,10 +64,10 @@ def build(structure: str, choices: Choices) -> BaseClassifier:
         if choices.parameters != "ml":
             raise ValueError(f"--parameters {choices.parameters} is not for aode, which knows 'ml' only")
         return AODEClassifier(**shared)
-    if choices.parameters == "cl" and choices.missing == "em":
-        raise ValueError("--missing em is not for --parameters cl; choose 'available' or 'level'")
+    if choices.parameters != "ml" and choices.missing == "em":
+        raise ValueError(f"--missing em is not for --parameters {choices.parameters}; choose 'available' or 'level'")
     learner = _structure(structure, choices.n_jobs)
-    return BayesNetClassifier(learner, choices.parameters, missing=choices.missing, **shared)
+    return BayesNetClassifier(learner, choices.parameters, missing=choices.missing, random_state=0, **shared)
 
 
 def _structure(name: str, n_jobs: int | None) -> StructureLearner:
@@ -82,9 +82,10 @@ def _structure(name: str, n_jobs: int | None) -> StructureLearner:
 
 def watch(classifier: Any, tell: Callable[[str], None]) -> None:
     """Have a search tell its steps while it runs."""
-    learner = getattr(classifier, "structure", None)
-    if learner is not None and "callback" in learner.get_params():
-        learner.set_params(callback=lambda step: tell(f"{step.seconds:.0f} s: {step}"))
+    for name in ("structure", "parameters"):
+        learner: Any = getattr(classifier, name, None)
+        if hasattr(learner, "get_params") and "callback" in learner.get_params():
+            learner.set_params(callback=lambda step: tell(f"{step.seconds:.0f} s: {step}"))
 
 
 def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:
@@ -99,7 +100,7 @@ def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:
 
 def save_model(classifier: Any, path: Path) -> None:
     """Write a fitted classifier as JSON, whole or not at all."""
-    writer = classifier.network_ if hasattr(classifier, "network_") else classifier
+    writer = classifier if hasattr(classifier, "to_json") else classifier.network_
     writer.to_json(path)
 
 
@@ -110,6 +111,10 @@ def load_model(path: Path) -> BaseClassifier:
     _check_there(path)
     if path.suffix.lower() == ".json" and _is_aode(path):
         return AODEClassifier.from_json(path)
+    if path.suffix.lower() == ".json" and _holds(path, "sequence"):
+        from marginbayes.sequence import SequenceLabeler
+
+        return cast("BaseClassifier", SequenceLabeler.from_json(path))
     return BayesNetClassifier.from_network(read_network(path))
 
 
@@ -127,6 +132,10 @@ def read_network(path: Path, target: str | None = None) -> Network:
         raise ValueError(f"cannot tell the format of {path}: its name should end in {FORMATS}")
     if _is_aode(path):
         raise ValueError(f"{path} is an AODE model, which is an average of many networks and not one")
+    if _holds(path, "sequence"):
+        from marginbayes.sequence import SequenceLabeler
+
+        return SequenceLabeler.from_json(path).network_
     network = Network.from_json(path)
     if target not in (None, network.schema.target.name):
         raise ValueError(f"the class of {path} is {network.schema.target.name!r}; --target is for .bif and .xmlbif")
@@ -148,5 +157,10 @@ def _check_there(path: Path) -> None:
 
 
 def _is_aode(path: Path) -> bool:
+    return _holds(path, "aode")
+
+
+def _holds(path: Path, kind: str) -> bool:
+    """Whether a file says that it holds such a model."""
     with path.open("rb") as file:
-        return b'"marginbayes.aode"' in file.read(4096)
+        return f'"marginbayes.{kind}"'.encode() in file.read(4096)

@@ -34,6 +34,11 @@ class Parameters(StrEnum):
 
     ml = "ml"
     cl = "cl"
+    mm = "mm"
+    mm_hybrid = "mm-hybrid"
+    mm_convex = "mm-convex"
+    m3n = "m3n"
+    mm_combine = "mm-combine"
 
 
 class Missing(StrEnum):
@@ -60,7 +65,7 @@ class ClassWeight(StrEnum):
 LEARNING, READING = "Learning", "Reading the data"
 STRUCTURES = (
     "nb, tan, aode; or a search such as tan-cr (greedy by classification rate), tan-superparent, "
-    "tan-omi-cr, 2tree-omi-cr (ordered first)"
+    "tan-omi-cr, 2tree-omi-cr (ordered first); or what is proved to be best: exact-mdl, exact-sm"
 )
 
 Data = Annotated[
@@ -86,7 +91,7 @@ ParametersOption = Annotated[
     typer.Option(
         "--parameters",
         "-p",
-        help="Tables of maximum likelihood, or of greatest conditional likelihood.",
+        help="Tables of maximum likelihood, of greatest conditional likelihood, or of large margins (mm, m3n).",
         rich_help_panel=LEARNING,
     ),
 ]

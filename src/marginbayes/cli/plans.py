@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from marginbayes.cli.console import note
 from marginbayes.cli.labels import match_labels, text_of
+from marginbayes.cli.sequences import sequence_tasks, with_ids
 from marginbayes.cli.tables import Reading, Table, Training, check_column, read_data, training
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Testing:
     seed: int
     test: str | None
     split: bool
+    sequence: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +55,12 @@ def make_plan(
 ) -> Plan:
     """The plan that the options describe."""
     _check_choice(testing)
-    table = read_data(data, reading)
+    table = with_ids(read_data(data, reading), testing.sequence)
     for name in categorical:
         check_column(name, table)
     rows = training(table, target, drop)
     if testing.test is not None:
-        return _against_file(rows, table, testing.test, reading, drop)
+        return _against_file(rows, table, testing.test, reading, drop, testing.sequence)
     if testing.split:
         return _by_split(rows, table)
     return _by_folds(rows, table, testing)
@@ -86,7 +88,11 @@ def _by_folds(rows: Training, table: Table, testing: Testing) -> Plan:
     folds = DEFAULT_FOLDS if testing.folds is None else testing.folds
     _note_small(small_classes(rows.y, folds), folds)
     classes = _at_least_two(np.unique(rows.y), rows.target)
-    tasks = stratified_tasks(rows.X, rows.y, folds, testing.repeats, testing.seed)
+    dealing = folds, testing.repeats, testing.seed
+    if testing.sequence is None:
+        tasks = stratified_tasks(rows.X, rows.y, *dealing)
+    else:
+        tasks = sequence_tasks(rows.X, rows.y, testing.sequence, *dealing)
     times = "" if testing.repeats == 1 else f", {testing.repeats} times"
     how = f"{folds}-fold cross-validation{times}, seed {testing.seed}"
     settings = {"folds": folds, "repeats": testing.repeats, "seed": testing.seed}
@@ -102,13 +108,15 @@ def _note_small(small: dict[Any, int], folds: int) -> None:
         note(f"classes with fewer rows than the {folds} folds are missing from some tests: {_some(few)}")
 
 
-def _against_file(rows: Training, table: Table, test: str, reading: Reading, drop: tuple[str, ...]) -> Plan:
+def _against_file(
+    rows: Training, table: Table, test: str, reading: Reading, drop: tuple[str, ...], sequence: str | None
+) -> Plan:
     import pandas as pd
 
     from marginbayes.evaluation import holdout
 
     text = [c for c, column in table.frame.items() if pd.api.types.is_string_dtype(column.dtype)]
-    other = read_data(test, reading, text)
+    other = with_ids(read_data(test, reading, text), sequence)
     asked = training(other, rows.target, [name for name in drop if name in other.frame.columns])
     X = _same_columns(rows.X, asked.X, other)
     truth = match_labels(asked.y, np.unique(rows.y))

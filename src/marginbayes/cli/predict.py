@@ -66,6 +66,7 @@ def predict(
     Example: `marginbayes predict model.json new.csv --proba --out answers.csv`
     """
     from marginbayes.cli.models import check_writable, load_model
+    from marginbayes.cli.sequences import labeler_features
     from marginbayes.cli.tables import Reading, check_column, features_for
 
     if out is not None:
@@ -77,7 +78,12 @@ def predict(
     table = read_for(classifier, data, Reading(separator, encoding))
     for name in keep or ():
         check_column(name, table)
-    X = features_for(classifier.schema_, table, ignore_extra=ignore_extra, keep=keep or ())
+    if hasattr(classifier, "sequence_ids"):
+        if shares is not None or cost is not None:
+            raise ValueError("--prior and --cost-matrix are not for a model of sequences")
+        X = labeler_features(classifier, table, ignore_extra, keep or ())
+    else:
+        X = features_for(classifier.schema_, table, ignore_extra=ignore_extra, keep=keep or ())
     with working(f"predicting {len(X)} rows"):
         answers = _answers(classifier, X, table, keep or (), proba, shares, cost)
     _write(answers.to_csv(index=False, lineterminator="\n"), out)
@@ -167,9 +173,10 @@ def _answers(classifier: Any, X: Any, table: Table, keep: Sequence[str], proba: 
     import pandas as pd
 
     columns = {name: table.frame[name].to_numpy() for name in keep}
-    new = {"prediction": classifier.predict(X, prior=prior, cost=cost)}
+    wishes = {name: value for name, value in (("prior", prior), ("cost", cost)) if value is not None}
+    new = {"prediction": classifier.predict(X, **wishes)}
     if proba:
-        chances = classifier.predict_proba(X, prior=prior)
+        chances = classifier.predict_proba(X, **({} if prior is None else {"prior": prior}))
         new |= {f"P({label})": chances[:, k] for k, label in enumerate(classifier.classes_.tolist())}
     twice = [name for name in keep if name in new]
     if twice:

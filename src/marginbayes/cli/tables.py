@@ -43,13 +43,14 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table, all of its columns, and what is known of it if it is a data set: its target and its split."""
+    """A table, all of its columns, and what is known of it if it is a data set: target, split, bookkeeping columns."""
 
     name: str
     frame: Any
     target: str | None = None
     train: NDArray[np.intp] | None = None
     test: NDArray[np.intp] | None = None
+    ids: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +102,7 @@ def _load(source: str, path: Path) -> Table:
     target = str(data.y.name)
     while target in data.X.columns:
         target += "_"
-    return Table(source, data.X.assign(**{target: data.y}), target, data.train, data.test)
+    return Table(source, data.X.assign(**{target: data.y}), target, data.train, data.test, data.ids)
 
 
 def _check_encoding(name: str) -> None:

@@ -18,7 +18,8 @@ from marginbayes.estimators.streaming import Stream, can_stream
 from marginbayes.estimators.validation import read_training
 from marginbayes.graph import Dag
 from marginbayes.network import Network
-from marginbayes.parameters import ConditionalLikelihood, MaximumLikelihood, ParameterLearner, ParameterResult
+from marginbayes.parameters import MaximumLikelihood, ParameterLearner, ParameterResult
+from marginbayes.parameters.names import named_parameters
 from marginbayes.structure import ChowLiuTAN, Fixed, StructureLearner, StructureResult, named_structure
 
 __all__ = ["BayesNetClassifier"]
@@ -38,8 +39,10 @@ class BayesNetClassifier(BaseClassifier):
         ``"nb"`` naive Bayes; ``"tan"`` the tree-augmented network by conditional mutual information; a name such as
         ``"tan-cr"`` or ``"2tree-omi-cr"`` for the discriminative learners (see
         `marginbayes.structure.named_structure`); a graph of your own; or a learner.
-    parameters : {"ml", "cl"} or ParameterLearner, default="ml"
-        Smoothed maximum likelihood, conditional likelihood, or a learner.
+    parameters : str or ParameterLearner, default="ml"
+        ``"ml"`` smoothed maximum likelihood; ``"cl"`` conditional likelihood; ``"mm"``, ``"mm-hybrid"``,
+        ``"mm-convex"``, ``"m3n"`` or ``"mm-combine"`` for margins (see
+        `marginbayes.parameters.names.named_parameters`); or a learner.
     smoothing : float, default=1.0
         Added to every count of maximum-likelihood tables (Laplace).
     discretizer : "mdlp", None or transformer, default="mdlp"
@@ -170,13 +173,15 @@ class BayesNetClassifier(BaseClassifier):
             if self.missing == "em":
                 raise ValueError("missing='em' belongs to parameters='ml'; set it on the parameter learner instead")
             return self.parameters
-        if self.parameters not in ("ml", "cl"):
-            raise ValueError(f"parameters={self.parameters!r} is not known; say 'ml', 'cl' or give a ParameterLearner")
-        if self.parameters == "cl":
-            if self.missing == "em":
-                raise ValueError("missing='em' belongs to parameters='ml'; conditional likelihood has no such step")
-            return ConditionalLikelihood(smoothing=self.smoothing, n_jobs=self.n_jobs)
-        return MaximumLikelihood(self.smoothing, missing="em" if self.missing == "em" else "available")
+        learner = named_parameters(self.parameters, self.smoothing, self.n_jobs, self.random_state)
+        if self.missing != "em":
+            return learner
+        if not isinstance(learner, MaximumLikelihood):
+            raise ValueError(
+                f"missing='em' belongs to parameters='ml'; parameters={self.parameters!r} has no such step"
+            )
+        learner.missing = "em"
+        return learner
 
     def _store(
         self, classes: NDArray[Any], schema: Schema, structure: StructureResult, parameters: ParameterResult
