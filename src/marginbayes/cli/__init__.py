@@ -1,4 +1,4 @@
-"""The command line: `marginbayes fit | predict | evaluate | show | explain | convert | data`.
+"""The command line: `marginbayes fit | predict | evaluate | show | explain | convert | data | verify | study | report`.
 
 Every module here imports what is heavy inside its functions, so that `marginbayes --help` answers at once.
 """
