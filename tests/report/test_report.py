@@ -10,6 +10,8 @@ import pytest
 from marginbayes.report import summary, write_report
 from marginbayes.report.charts import critical_difference, lines, scatter
 from marginbayes.report.page import render
+from marginbayes.report.pairs import significance_table, times_table
+from marginbayes.report.results import outcomes
 from marginbayes.study import Record, Records, load_study
 from marginbayes.study.kinds import pack
 
@@ -92,6 +94,42 @@ def test_the_summary_has_a_row_for_each_finished_set_and_the_published_number(re
     text = summary(load_study(STUDY), records)
     assert re.search(r"^\| iris \| [\d.]+ ± [\d.]+ \(94.00\)", text, re.M)
     assert "failed: vote, NB" in text
+
+
+@pytest.fixture
+def second():
+    """Made-up outcomes of the second study: the tree always ahead, times 1, 10 and 100."""
+    study = load_study(STUDY.with_name("pernkopf2010.toml"))
+    seconds = {"NB-ML": 1.0, "TAN-CMI-ML": 1.0, "TAN-OMI-CR-ML": 10.0, "TAN-CR-ML": 100.0}
+    tasks = study.only(["table1", "table4"], ["iris", "heart", "pima", "chess"], list(seconds)).tasks()
+    made = []
+    for i, task in enumerate(tasks):
+        correct = np.arange(1000) < (700 + i if task.method.name == "NB-ML" else 800 + i)
+        result = {"accuracy": float(correct.mean()), "tested": 1000, "correct": pack(correct)}
+        result |= {"structure_seconds": seconds[task.method.name], "parameters": 3}
+        names = (task.experiment, task.dataset, task.method.name, task.split)
+        made.append(Record(task.key, *names, "done", 1.0, result, 1, {}))
+    return study, made
+
+
+def test_differences_over_sets_point_to_the_better_method_with_the_published_number_below(second):
+    study, made = second
+    outcome = next(o for o in outcomes(study, made) if o.experiment.name == "table1")
+    p, arrow = outcome.significance("NB-ML", "TAN-CMI-ML")
+    assert arrow == "⇑"
+    assert p < 0.05
+    assert outcome.significance("TAN-CMI-ML", "NB-ML") == (p, "⇐")
+    assert f"⇑ {outcome.significance('NB-ML', 'TAN-CR-ML')[0]:.2g}<small>0.0154</small>" in significance_table(outcome)
+
+
+def test_times_are_relative_to_the_last_method(second):
+    study, made = second
+    outcome = next(o for o in outcomes(study, made) if o.experiment.name == "table4")
+    shares = outcome.relative_times()
+    assert list(shares) == ["UCI"]
+    assert shares["UCI"] == pytest.approx({"TAN-CMI-ML": 1.0, "TAN-OMI-CR-ML": 10.0, "TAN-CR-ML": 100.0})
+    assert "10.00 %<small>3.155 %</small>" in times_table(outcome)
+    assert "| UCI | 1.00 % (0.649) | 10.00 % (3.155) | 100.00 % (100) |" in summary(study, made)
 
 
 def test_an_empty_run_gives_a_page_that_says_so(tmp_path):

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,13 @@ methods = ["RO"]
 sets = ["iris"]
 protocol = { test = { iris = 50 } }
 options = { orders = 4 }
+[experiments.times]
+title = "times"
+kind = "structure"
+methods = ["NB", "RO"]
+sets = ["iris"]
+groups = { flowers = ["iris"] }
+protocol = { test = { iris = 50 } }
 [methods.RO]
 structure = "OrderBased"
 structure_options = { order = "random" }
@@ -144,6 +152,15 @@ def test_missing_features_and_orders_give_curves_and_lists(study):
     assert holes["curve"][0][1] == holes["accuracy"]
     orders = perform(next(t for t in study.tasks() if t.experiment == "orders")).result
     assert len(orders["test_accuracies"]) == orders["orders"] == 4
+
+
+def test_the_time_of_a_structure_is_a_part_of_the_task_and_changes_no_result(study):
+    timed = perform(next(t for t in study.tasks() if (t.experiment, t.method.name) == ("times", "RO")))
+    plain = perform(replace(next(t for t in study.tasks() if t.experiment == "times"), kind="classify"))
+    assert 0 < timed.result["structure_seconds"] < timed.result["fit_seconds"] < timed.seconds
+    assert (
+        perform(next(t for t in study.tasks() if t.experiment == "times")).result["correct"] == plain.result["correct"]
+    )
 
 
 def test_the_plan_learns_from_what_was_measured(study, tmp_path):

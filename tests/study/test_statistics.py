@@ -6,7 +6,7 @@ from scipy.stats import binomtest, norm, sem, t, ttest_rel
 
 from marginbayes.study.kinds import pack, unpack
 from marginbayes.study.records import Record
-from marginbayes.study.statistics import beats, cell, ranking, weighted_mean
+from marginbayes.study.statistics import beats, cell, over_sets, ranking, weighted_mean
 
 
 def record(correct, split="test", method="m"):
@@ -58,6 +58,12 @@ def test_test_sets_are_compared_by_a_one_sided_binomial_test_of_the_rows_that_di
     gained, lost = int((a & ~b).sum()), int((b & ~a).sum())
     wanted = binomtest(gained, gained + lost, alternative="greater").pvalue
     assert beats(cell([record(a)]), cell([record(b)])) == pytest.approx(wanted)
+
+
+def test_methods_are_compared_over_sets_by_a_one_sided_paired_t_test():
+    a, b = [0.9, 0.7, 0.85, 0.6], [0.8, 0.72, 0.8, 0.5]
+    cells = [[cell([record(np.arange(100) < round(100 * r))]) for r in rates] for rates in (a, b)]
+    assert over_sets(*cells) == pytest.approx(ttest_rel(a, b, alternative="greater").pvalue)
 
 
 def test_different_splits_cannot_be_compared():

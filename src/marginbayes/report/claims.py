@@ -151,6 +151,19 @@ def _trend(outcome: Outcome, _claim: Claim) -> str:
     )
 
 
+def _sizes(outcome: Outcome, claim: Claim) -> str:
+    """How many times more parameters one method has than another, set by set."""
+    found = []
+    for dataset, cells in outcome.table.items():
+        if {claim["larger"], claim["smaller"]} <= cells.keys():
+            large, small = (
+                np.mean([r.result["parameters"] for r in cells[claim[which]].records])
+                for which in ("larger", "smaller")
+            )
+            found.append(f"{dataset}: {large:.0f} against {small:.0f}, {large / small:.0f} times")
+    return "; ".join(found) or NOTHING
+
+
 MEASURES: Mapping[str, Callable[[Outcome, Claim], str]] = {
     "wins": _wins,
     "order_wins": _order_wins,
@@ -161,4 +174,5 @@ MEASURES: Mapping[str, Callable[[Outcome, Claim], str]] = {
     "curves": _curves,
     "members": _members,
     "trend": _trend,
+    "sizes": _sizes,
 }

@@ -28,6 +28,8 @@ def _body(outcome: Outcome) -> list[str]:
         lines += ["", experiment.note]
     if "sizes" in experiment.protocol or experiment.kind == "missing":
         lines += ["", *_means_only(outcome)]
+    elif experiment.kind == "structure":
+        lines += ["", *_times(outcome)]
     elif any(outcome.table.values()):
         lines += ["", *_table(outcome)]
     lines += ["", *(f"- The paper: {text}. Here: {ours}" for text, ours in judged(outcome))]
@@ -53,6 +55,17 @@ def _table(outcome: Outcome) -> list[str]:
         averages = outcome.averages(weighted)
         if averages and len(outcome.table) > 1:
             rows.append(_row([name, *(f"{averages[m]:.2f}" for m in methods)]))
+    return rows
+
+
+def _times(outcome: Outcome) -> list[str]:
+    """Seconds of structure learning in per cent of the last method's."""
+    methods, published = outcome.methods, outcome.experiment.published
+    rows = [_row(["data", *methods]), _row(["---", *("---:" for _ in methods)])]
+    for name, shares in outcome.relative_times().items():
+        theirs = [published.get(name, m) if published else None for m in methods]
+        cells = [f"{shares[m]:.2f} %" + (f" ({t[0]:g})" if t else "") for m, t in zip(methods, theirs, strict=True)]
+        rows.append(_row([name, *cells]))
     return rows
 
 

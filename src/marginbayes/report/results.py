@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from marginbayes.study.protocol import split_names
 from marginbayes.study.records import Record
 from marginbayes.study.spec import Experiment, Study
-from marginbayes.study.statistics import LEVELS, Cell, beats, cell, weighted_mean
+from marginbayes.study.statistics import LEVELS, Cell, beats, cell, over_sets, weighted_mean
 
 __all__ = ["Outcome", "outcomes"]
 
@@ -41,6 +41,30 @@ class Outcome:
         """On how many sets the first method beats the second, at 68 % and at 95 %."""
         tested = [beats(c[first], c[second]) for c in self.table.values() if first in c and second in c]
         return tuple(sum(p < level for p in tested) for level in LEVELS)
+
+    def significance(self, first: str, second: str) -> tuple[float, str]:
+        """P-value over the sets that both methods finished, and an arrow to the better: up second, left first."""
+        shared = [cells for cells in self.table.values() if first in cells and second in cells]
+        if len(shared) < 2:
+            return 1.0, ""
+        ours, theirs = ([cells[name] for cells in shared] for name in (first, second))
+        ahead = over_sets(ours, theirs)
+        p, arrows = (ahead, "←⇐") if ahead < 0.5 else (over_sets(theirs, ours), "↑⇑")
+        return p, arrows[p < 0.05]
+
+    def relative_times(self) -> dict[str, dict[str, float]]:
+        """Seconds of structure learning in per cent of the last method's, for each group of sets of the study."""
+        found = {}
+        for name, sets in self.experiment.extra.get("groups", {}).items():
+            finished = [self.table[s] for s in sets if s in self.table and self.table[s].keys() >= {*self.methods}]
+            total = {m: sum(_structure_seconds(c[m]) for c in finished) for m in self.methods}
+            if finished:
+                found[name] = {m: 100.0 * total[m] / total[self.methods[-1]] for m in self.methods}
+        return found
+
+
+def _structure_seconds(found: Cell) -> float:
+    return sum(r.result["structure_seconds"] for r in found.records) / len(found.records)
 
 
 def outcomes(study: Study, records: Iterable[Record]) -> list[Outcome]:

@@ -10,8 +10,9 @@ import numpy as np
 
 from marginbayes.report.charts import critical_difference, lines, scatter
 from marginbayes.report.claims import judged
+from marginbayes.report.pairs import significance_table, times_table, wins_table
 from marginbayes.report.results import Outcome
-from marginbayes.report.tables import accuracy_table, gap_table, order_table, wins_table
+from marginbayes.report.tables import accuracy_table, gap_table, order_table
 from marginbayes.study.statistics import ranking
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def _findings(outcome: Outcome, index: Index) -> list[str]:
         return [order_table(outcome, index)]
     if kind == "missing":
         return _missing_curves(outcome)
+    if kind == "structure":
+        return [times_table(outcome)]
     if "sizes" in outcome.experiment.protocol:
         return _size_curves(outcome)
     return [accuracy_table(outcome, index), *_comparisons(outcome), *_members(outcome)]
@@ -51,7 +54,7 @@ def _comparisons(outcome: Outcome) -> list[str]:
     found = ranking(outcome.table, outcome.methods)
     parts = [gap_table(outcome)]
     if len(outcome.methods) > 1 and len(outcome.table) > 1:
-        parts.append(wins_table(outcome))
+        parts += [wins_table(outcome), significance_table(outcome)]
     if found is not None:
         diagram = critical_difference(found.ranks, found.critical, found.groups)
         text = f"Mean ranks over the {found.n_sets} sets that all methods finished (Friedman, Nemenyi; Demšar 2006)."

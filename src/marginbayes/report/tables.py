@@ -1,4 +1,4 @@
-"""Tables: published numbers beside ours, wins, gaps."""
+"""Tables: published numbers beside ours, orders, gaps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from marginbayes.study.statistics import Cell
 if TYPE_CHECKING:
     from marginbayes.report.page import Index
 
-__all__ = ["accuracy_table", "gap_table", "order_table", "wins_table"]
+__all__ = ["accuracy_table", "gap_table", "order_table", "table"]
 
 Published = tuple[float, float | None] | None
 
@@ -35,7 +35,7 @@ def accuracy_table(outcome: Outcome, index: Index) -> str:
         "Accuracy in per cent with 95 % intervals; below, the published number and the difference. Green: ours is "
         "higher and the published number lies outside of our interval; red: lower and outside."
     )
-    return _table(["data set", *methods], rows, caption)
+    return table(["data set", *methods], rows, caption)
 
 
 def _published(outcome: Outcome, row: str, column: str) -> Published:
@@ -101,36 +101,6 @@ def _published_mean(outcome: Outcome, method: str, weighted: bool) -> float | No
     return float(np.average([number[0] for number, _ in known if number], weights=weights))
 
 
-def wins_table(outcome: Outcome) -> str:
-    """How often the method of the row beats that of the column, at 68 % and 95 %, and as published."""
-    methods, published = outcome.methods, _published_wins(outcome)
-    rows = []
-    for first in methods:
-        cells = []
-        for second in methods:
-            if first == second:
-                cells.append("<td>—</td>")
-                continue
-            some, sure = outcome.wins(first, second)
-            theirs = published.get((first, second))
-            small = f"<small>{theirs[0]}/{theirs[1]}</small>" if theirs else ""
-            cells.append(f'<td data-value="{some}">{some}/<b>{sure}</b>{small}</td>')
-        rows.append(f"<tr><td>{escape(first)}</td>{''.join(cells)}</tr>")
-    caption = (
-        "Number of data sets on which the row beats the column at 68 % / 95 %: one-sided paired t-test over folds, "
-        "one-sided binomial test on a test set; below, as published."
-    )
-    return f"<h3>Wins</h3>{_table(['', *methods], rows, caption)}"
-
-
-def _published_wins(outcome: Outcome) -> dict[tuple[str, str], tuple[int, int]]:
-    entry = outcome.experiment.extra.get("wins")
-    if entry is None:
-        return {}
-    names = entry["methods"]
-    return {(a, b): tuple(entry["rows"][i][j]) for i, a in enumerate(names) for j, b in enumerate(names) if a != b}
-
-
 def gap_table(outcome: Outcome) -> str:
     """What exact learners proved: objective, bound and gap of the last solve, beside the paper's gap."""
     rows = []
@@ -141,7 +111,7 @@ def gap_table(outcome: Outcome) -> str:
     if not rows:
         return ""
     head = ["data set", "method", "split", "status", "objective", "bound", "gap", "seconds", "published gap, %"]
-    return f"<h3>Certificates</h3>{_table(head, rows, 'Gap: (bound - objective) / max(1, |objective|).')}"
+    return f"<h3>Certificates</h3>{table(head, rows, 'Gap: (bound - objective) / max(1, |objective|).')}"
 
 
 def _gap_row(outcome: Outcome, record: Record) -> str:
@@ -173,7 +143,7 @@ def order_table(outcome: Outcome, index: Index) -> str:
         "CLL, mean ± std",
         "orders",
     ]
-    return _table(head, rows, "Test accuracy in per cent over random orders, averaged over folds; below, as published.")
+    return table(head, rows, "Test accuracy in per cent over random orders, averaged over folds; below, as published.")
 
 
 def _order_row(outcome: Outcome, dataset: str, method: str, records: list[Record], index: Index) -> str:
@@ -206,7 +176,8 @@ def _order_row(outcome: Outcome, dataset: str, method: str, records: list[Record
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _table(head: list[str], rows: list[str], caption: str) -> str:
+def table(head: list[str], rows: list[str], caption: str) -> str:
+    """An HTML table with its caption above."""
     heading = "".join(f"<th>{escape(h)}</th>" for h in head)
     return (
         f'<p class="soft">{escape(caption)}</p><div class="wide"><table><thead><tr>{heading}</tr></thead>'

@@ -17,6 +17,7 @@ from marginbayes.study.methods import build, validated
 from marginbayes.study.protocol import split, whole
 from marginbayes.study.sequences import label
 from marginbayes.study.spec import Task
+from marginbayes.study.timing import structure_seconds
 
 __all__ = ["KINDS", "measure", "unpack"]
 
@@ -33,7 +34,10 @@ def measure(task: Task) -> Result:
 def classify(task: Task) -> Result:
     """Accuracy on the test rows, with everything needed to compare it row by row with another method."""
     rows = _rows(task)
-    model, seconds = _fitted(task, rows)
+    return _classified(rows, *_fitted(task, rows))
+
+
+def _classified(rows: Rows, model: Any, seconds: float) -> Result:
     start = time.perf_counter()
     correct = np.asarray(model.predict(rows.X_test)) == rows.y_test
     predicted = time.perf_counter() - start
@@ -94,14 +98,20 @@ def orders(task: Task) -> Result:
 
 def parts(task: Task) -> Result:
     """Accuracy of a convex combination and of each of its members, on the training and on the test rows."""
-    result, rows = classify(task), _rows(task)
-    model, _ = _fitted(task, rows)
-    members = getattr(model.parameter_result_, "members", ())
+    rows = _rows(task)
+    model, seconds = _fitted(task, rows)
     weak = []
-    for network in members:
+    for network in model.parameter_result_.members:
         single = type(model).from_network(network)
         weak.append([float((single.predict(X) == y).mean()) for X, y in _both(rows)])
-    return {**result, "members": weak}
+    return {**_classified(rows, model, seconds), "members": weak}
+
+
+def structure(task: Task) -> Result:
+    """Accuracy, and the seconds of structure learning alone."""
+    rows = _rows(task)
+    model, seconds, of_structure = structure_seconds(build(task.method.options, task.seed), rows)
+    return {**_classified(rows, model, seconds), "structure_seconds": of_structure}
 
 
 KINDS: Mapping[str, Callable[[Task], Result]] = {
@@ -109,6 +119,7 @@ KINDS: Mapping[str, Callable[[Task], Result]] = {
     "missing": missing,
     "orders": orders,
     "parts": parts,
+    "structure": structure,
     "label": label,
 }
 

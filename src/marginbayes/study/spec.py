@@ -14,7 +14,7 @@ __all__ = ["Experiment", "Method", "Published", "Study", "Task", "load_study"]
 
 Options = Mapping[str, Any]
 
-EXTRA = {"average", "gaps", "wins"}
+EXTRA = {"average", "gaps", "groups", "significance", "wins"}
 KNOWN = EXTRA | {
     *("title", "kind", "sets", "methods", "protocol", "seed", "options"),
     *("published", "claims", "absent", "quick", "note"),

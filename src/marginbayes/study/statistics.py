@@ -15,7 +15,7 @@ from scipy.stats import binom, rankdata, studentized_range
 from marginbayes.study.kinds import unpack
 from marginbayes.study.records import Record
 
-__all__ = ["Cell", "Ranking", "beats", "cell", "ranking", "weighted_mean"]
+__all__ = ["Cell", "Ranking", "beats", "cell", "over_sets", "ranking", "weighted_mean"]
 
 LEVELS = (0.32, 0.05)  # 68 % and 95 %
 
@@ -81,6 +81,11 @@ def _paired_t(gains: NDArray[np.float64]) -> float:
     if spread == 0:
         return 0.0 if gains.mean() > 0 else 1.0
     return float(stdtr(len(gains) - 1, -gains.mean() / (spread / math.sqrt(len(gains)))))
+
+
+def over_sets(first: Sequence[Cell], second: Sequence[Cell]) -> float:
+    """P-value of the one-sided paired t-test that the first method is better, over data sets."""
+    return _paired_t(np.array([a.accuracy - b.accuracy for a, b in zip(first, second, strict=True)]))
 
 
 def weighted_mean(cells: Sequence[Cell]) -> float:
