@@ -33,6 +33,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
+from marginbayes import Network
+from marginbayes.parameters.design import Design
+
 QUICK = ("iris", "glass2", "heart", "corral", "vehicle")
 # The SVM's settings are chosen on at most this many training rows.
 SVM_TUNING_ROWS = 4000
@@ -69,10 +72,13 @@ class Method:
 METHODS = {
     "ML": Method("MaximumLikelihood", "likelihood"),
     "CL": Method(
-        "ConditionalLikelihood", "conditional", {"max_iter": 200}, {"l2": (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)}
+        "ConditionalLikelihood",
+        "conditional",
+        {"max_iter": 200, "tol": 1e-4},
+        {"l2": (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)},
     ),
     "MarginGradient": Method(
-        "MarginGradient", "gradient", {"max_iter": 200}, {"target": (5.0, 20.0), "l2": (3.0, 0.3, 0.03)}
+        "MarginGradient", "gradient", {"max_iter": 200, "tol": 1e-4}, {"target": (5.0, 20.0), "l2": (3.0, 0.3, 0.03)}
     ),
     "MarginHybrid": Method("MarginHybrid", "hybrid", {}, {"B": (0.1, 1.0, 10.0)}),
     "MarginMarkov": Method("MarginMarkov", "markov", {"shrink": "ml", "tol": 1e-3}, {"C": (0.001, 0.01, 0.1)}),
@@ -85,43 +91,55 @@ SVMS = ("SVM discretised", "SVM raw")
 # -- cells
 
 
-def learn_cell(fold: Fold, structure: str, method: Method) -> dict[str, Any]:
-    """What a learner does on one fold, its setting chosen by validation."""
+def learn_cell(fold: Fold, structure: str, method: Method, every: bool) -> dict[str, Any]:
+    """What a learner does on one fold, its setting chosen by validation; with `every` also each setting's test rows."""
     start = time.perf_counter()
-    found = [_judged(method, part, structure) for part in fold.inner]
-    scores = [tuple(np.mean(part, axis=0).tolist()) for part in zip(*found, strict=True)]
+    found = [[_judged(network, part) for network in _learned(method, part, structure)] for part in fold.inner]
+    scores = [tuple(np.mean(part, axis=0).round(6).tolist()) for part in zip(*found, strict=True)]
     best = max(range(len(scores)), key=lambda i: scores[i])
     tuned = time.perf_counter()
     data = fold.encoded
     network = method.make(method.settings[best]).learn(data.schema, data.graph(structure), data.train).network
-    right = int((network.log_joint(data.test).argmax(axis=1) == data.truth).sum())
-    return {
-        "right": right,
+    done = time.perf_counter()
+    cell = {
+        "right": _right(network, data),
         "rows": len(data.truth),
         "validation": scores[best],
         "setting": method.settings[best],
-        "seconds": time.perf_counter() - tuned,
-        "tuning_seconds": tuned - start,
+        "seconds": round(done - tuned, 3),
+        "tuning_seconds": round(tuned - start, 3),
         "parameters": int(sum(t.size - t[..., 0].size for t in network.tables)),
     }
+    if every and len(scores) > 1:
+        cell |= {"every": scores, "every_right": [_right(n, data) for n in _learned(method, data, structure)]}
+    return cell
 
 
-def _judged(method: Method, part: Encoded, structure: str) -> list[tuple[float, float]]:
-    """For each setting the share of validation rows classified correctly, and their mean log P(class | row) for ties.
-
-    A learner that can start somewhere starts where the setting before ended.
-    """
-    dag, judged, network = part.graph(structure), [], None
+def _learned(method: Method, part: Encoded, structure: str) -> Iterator[Network]:
+    """The network of each setting; a learner that can start somewhere starts where the setting before ended."""
+    dag, given = part.graph(structure), dict[str, Any]()
     for setting in method.settings:
         learner = method.make(setting)
+        if "normalize" in learner.get_params(deep=False):
+            learner.set_params(normalize="plain")  # rows are complete: the same answers, sooner
         taken = inspect.signature(learner.learn).parameters
-        start = {"start": network} if network is not None and "start" in taken else {}
-        network = learner.learn(part.schema, dag, part.train, **start).network
-        joint = network.log_joint(part.test)
-        chances = log_softmax(joint, axis=1)[np.arange(len(joint)), part.truth]
-        right = float((joint.argmax(axis=1) == part.truth).mean())
-        judged.append((right, float(np.maximum(chances, -50.0).mean())))
-    return judged
+        if "design" in taken and "design" not in given:
+            given["design"] = Design.of(dag, part.train)
+        network = learner.learn(part.schema, dag, part.train, **given).network
+        if "start" in taken:
+            given["start"] = network
+        yield network
+
+
+def _judged(network: Network, part: Encoded) -> tuple[float, float]:
+    """Share of validation rows classified correctly, and their mean log P(class | row), which decides ties."""
+    joint = network.log_joint(part.test)
+    chances = log_softmax(joint, axis=1)[np.arange(len(joint)), part.truth]
+    return float((joint.argmax(axis=1) == part.truth).mean()), float(np.maximum(chances, -50.0).mean())
+
+
+def _right(network: Network, data: Encoded) -> int:
+    return int((network.log_joint(data.test).argmax(axis=1) == data.truth).sum())
 
 
 def svm_cell(fold: Fold, raw: bool) -> dict[str, Any]:
@@ -227,7 +245,7 @@ def run_set(name: str, args: argparse.Namespace, methods: Mapping[str, Method], 
                 continue
             try:
                 cell = svm_cell(fold, method == SVMS[1]) if structure == "-" else None
-                cell = cell or learn_cell(fold, structure, methods[method])
+                cell = cell or learn_cell(fold, structure, methods[method], args.every)
             except ValueError as error:
                 cell = {"refused": str(error)}
             append_line(args.out, {**asdict(key), **cell})
@@ -256,6 +274,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of folds and of splits that are ours")
     parser.add_argument("--rows", type=int, help="learn from at most that many random training rows")
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
+    parser.add_argument("--every", action="store_true", help="also judge every setting by the test rows, for study")
     parser.add_argument("--table", action="store_true", help="compute nothing")
     args = parser.parse_args()
     groups = {"uci": UCI, "images": IMAGES}

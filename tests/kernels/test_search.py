@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from marginbayes.kernels.families import Usual, add_family, table_of
 from marginbayes.kernels.search import (
     BINARY,
     HIGHEST,
@@ -16,12 +17,10 @@ from marginbayes.kernels.search import (
     MARGIN,
     RATE,
     STEPS,
-    add_family,
     doubtful_first,
     leads,
     losses,
     score_candidates,
-    table_of,
 )
 
 CARDS = np.array([3, 2, 3, 2])  # class, child, first parent, second parent
@@ -122,12 +121,15 @@ def test_losses_are_errors_lost_likelihood_and_lacking_margin() -> None:
 def test_leads_say_how_far_the_best_other_class_is_ahead_and_how_far_any_row_behind(binary: bool) -> None:
     rng = np.random.default_rng(4)
     state, labels, order = rng.normal(size=(20, 1 if binary else 3)), rng.integers(0, 3, 20), rng.permutation(20)
-    lead, rival, ahead = leads(state, labels, order, binary)
+    weights = rng.choice([0.5, 1.0, 2.0], 20)
+    lead, rival, ahead, least, passed = leads(state, labels, weights, order, binary)
+    np.testing.assert_allclose(passed, np.append(0.0, np.cumsum(weights[order])))
     for t, n in enumerate(order):
         others = {c: state[n, c] for c in range(3) if c != labels[n]} if not binary else {}
         best = max(others.values()) - state[n, labels[n]] if others else -state[n, 0]
         assert lead[t] == pytest.approx(best)
         assert ahead[t] == lead[t:].max()
+        assert least[t] == lead[: t + 1].min()
         assert binary or others[int(rival[t])] == max(others.values())
 
 
@@ -137,16 +139,24 @@ def test_rows_in_doubt_come_in_the_order_of_their_leads_up_to_a_step(binary: boo
     state, labels = 20 * rng.normal(size=(200, 1 if binary else 3)), rng.integers(0, 3, 200)
     order = doubtful_first(state, labels, binary)
     assert sorted(order.tolist()) == list(range(200))
-    lead = np.clip(leads(state, labels, order, binary)[0], LOWEST, HIGHEST)
+    lead = np.clip(leads(state, labels, np.ones(200), order, binary)[0], LOWEST, HIGHEST)
     assert (np.diff(lead) <= (HIGHEST - LOWEST) / (STEPS - 1)).all()
 
 
+def usual_of(codes: np.ndarray) -> Usual:
+    """The most frequent code of each variable, and the rows that have another one."""
+    code = np.array([np.bincount(column).argmax() for column in codes])
+    others = [np.flatnonzero(column != x).astype(np.uint32) for column, x in zip(codes, code, strict=True)]
+    return Usual(code, np.cumsum([0, *map(len, others)]), np.concatenate(others))
+
+
+@pytest.mark.parametrize("by_difference", [False, True])
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("spread", [1.0, 8.0])
 @pytest.mark.parametrize("kind", [RATE, LIKELIHOOD, MARGIN, BINARY])
 def test_candidates_have_the_loss_after_adding_them_unless_it_is_above_the_limit(
-    kind: int, spread: float, weighted: bool, missing: bool
+    kind: int, spread: float, weighted: bool, missing: bool, by_difference: bool
 ) -> None:
     codes, labels, weights = sample(2)
     if not missing:
@@ -156,6 +166,9 @@ def test_candidates_have_the_loss_after_adding_them_unless_it_is_above_the_limit
     rng = np.random.default_rng(5)
     state = spread * rng.normal(size=(30, 1 if kind == BINARY else 3))
     candidates, amount = np.array([2, 3]), 0.5
+    usual = usual_of(codes)
+    if not by_difference:
+        usual = usual._replace(code=np.full(4, -1))
     expected = []
     for j in candidates:
         after, index = state.copy(), codes[1].astype(np.uint32) * np.uint32(radix[j]) + codes[j]
@@ -164,10 +177,10 @@ def test_candidates_have_the_loss_after_adding_them_unless_it_is_above_the_limit
         expected.append(float(weights @ losses(kind, after, labels, 1.0)))
 
     def found(limit: float, order: np.ndarray) -> np.ndarray:
-        ahead = leads(state, labels, order, kind == BINARY)
+        ahead = leads(state, labels, weights, order, kind == BINARY)
         given = np.array([1]), codes[1].astype(np.uint32), candidates, 0, amount, limit, 1e-12
         some = weights if weighted else np.empty(0)
-        return score_candidates(kind, 1.0, state, order, *ahead, some, codes, CARDS, radix, *given)
+        return score_candidates(kind, 1.0, state, order, *ahead, some, usual, codes, CARDS, radix, *given)
 
     best = int(np.argmin(expected))
     doubt = doubtful_first(state, labels, kind == BINARY)

@@ -16,9 +16,10 @@ pytest.importorskip("typer", reason="the command line needs typer")
 import pandas as pd
 from typer.testing import CliRunner
 
+from marginbayes import datasets
 from marginbayes.cli.app import app
 from marginbayes.datasets import read_table, synthetic
-from marginbayes.sequence import SequenceLabeler, StructuredHybrid
+from marginbayes.sequence import SequenceLabeler, StructuredHybrid, whole_sequence_scorer
 from marginbayes.verification import read_document
 
 
@@ -62,7 +63,10 @@ def test_folds_keep_sequences_whole(table: Path, tmp_path: Path) -> None:
     options = ("--sequence", "chain", "--parameters", "cl", "--folds", 3, "--json", numbers)
     printed = run("evaluate", table, "-t", "state", *options).stdout
     assert "chain-cl" in printed
-    result = json.loads(numbers.read_text())["results"][0]
+    assert "150 rows, 2 features" in printed
+    written = json.loads(numbers.read_text())
+    assert written["sequences"]["chain-cl"]["tested"] == 30
+    result = written["results"][0]
     assert 0.6 < result["accuracy"]["value"] <= 1.0
     from marginbayes.cli.sequences import sequence_tasks
 
@@ -78,7 +82,14 @@ def test_folds_keep_sequences_whole(table: Path, tmp_path: Path) -> None:
 def test_a_data_set_finds_its_column_of_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MARGINBAYES_DATA", raising=False)
     printed = run("evaluate", "skewed-chain", "--sequence", "seq_id", "--split").stdout
-    assert "chain-ml" in printed
+    data = datasets.load("skewed-chain")
+    X = data.X.assign(seq_id=data.ids["seq_id"])
+    labeler = SequenceLabeler(parameters="ml", sequence="seq_id", decoding="marginal")
+    labeler.fit(X.iloc[data.train], data.y.iloc[data.train])
+    share = whole_sequence_scorer(labeler, X.iloc[data.test], data.y.iloc[data.test])
+    total = X["seq_id"].iloc[data.test].nunique()
+    line = f"chain-ml: every row right in {round(share * total)} of {total} tested sequences ({share:.1%})"
+    assert line in " ".join(printed.split())
 
 
 @pytest.mark.parametrize(
@@ -90,6 +101,11 @@ def test_a_data_set_finds_its_column_of_sequences(monkeypatch: pytest.MonkeyPatc
         (("--sequence", "chain", "--class-weight", "balanced"), "--class-weight is not for --sequence"),
         (("--sequence", "chain", "--parameters", "mm"), "--parameters mm is not for --sequence"),
         (("--sequence", "chain", "--window", 2), "window=2 must be an odd number"),
+        (("--sequence", "chain", "--time-limit", 1), "--time-limit is not for --sequence"),
+        (("--sequence", "chain", "--categorical", "chain"), "--categorical chain is the column of sequences"),
+        (("--sequence", "chain", "--drop", "chain"), "sequence='chain' is no column of the table"),
+        (("--window", 3), "--window 3 is for sequences; say with --sequence"),
+        (("--order", 2), "--order 2 is for sequences; say with --sequence"),
     ],
 )
 def test_options_that_do_not_fit_sequences_are_named(table: Path, words: tuple[Any, ...], message: str) -> None:
@@ -100,5 +116,6 @@ def test_priors_and_a_missing_id_column_are_refused(table: Path, tmp_path: Path)
     model = tmp_path / "m.json"
     run("fit", table, "-t", "state", "--sequence", "chain", "-m", model)
     assert "not for a model of sequences" in run("predict", model, table, "--prior", "on=0.5", code=2).stderr
+    assert "labels sequences" in run("explain", model, table, code=2).stderr
     read_table(table).drop(columns="chain").to_csv(tmp_path / "bare.csv", index=False)
     assert "has no column 'chain'" in run("predict", model, tmp_path / "bare.csv", code=2).stderr

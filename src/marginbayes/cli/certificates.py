@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["set_limits", "write_certificates"]
 
 
-def set_limits(classifier: Any, structure: str, limits: Mapping[str, float | None]) -> None:
-    """Set the time limit and the gap of the structure learner; one that has none is named."""
+def set_limits(classifier: Any, asked: str, limits: Mapping[str, float | None]) -> None:
+    """Set the time limit and the gap of the structure learner; `asked` is the option that chose one without them."""
     learner = getattr(classifier, "structure", None)
     known = {} if learner is None else learner.get_params(deep=False)
     for name, value in limits.items():
@@ -22,11 +22,11 @@ def set_limits(classifier: Any, structure: str, limits: Mapping[str, float | Non
             continue
         if learner is None or name not in known:
             option = "--" + name.replace("_", "-")
-            raise ValueError(f"{option} is not for --structure {structure}; it is for exact-mdl, exact-sm and the like")
+            raise ValueError(f"{option} is not for {asked}; it is for exact-mdl, exact-sm and the like")
         learner.set_params(**{name: value})
 
 
-def write_certificates(classifier: Any, structure: str, path: Path) -> dict[Path, Certificate]:
+def write_certificates(classifier: Any, asked: str, path: Path) -> dict[Path, Certificate]:
     """Write what proves the structure, and what proves the parameters, and say which file holds which.
 
     Where there are both, the parameters' goes to a file of its own whose name ends in ``-parameters``.
@@ -37,8 +37,8 @@ def write_certificates(classifier: Any, structure: str, path: Path) -> dict[Path
     found = [certificate for result in results if (certificate := getattr(result, "certificate", None)) is not None]
     if not found:
         raise ValueError(
-            f"neither --structure {structure} nor its parameters prove anything, so there is no certificate to write; "
-            "exact-mdl and exact-sm do"
+            f"neither {asked} nor its parameters prove anything, so there is no certificate to write; "
+            "exact-mdl and exact-sm do, and --parameters mm-hybrid"
         )
     files = [path, path.with_name(f"{path.stem}-parameters{path.suffix}")]
     written = dict(zip(files, found, strict=False))

@@ -10,7 +10,7 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import note, output, progress, say
-from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler
+from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, whole_sequences
 
 if TYPE_CHECKING:
     from marginbayes.cli.models import Choices
@@ -120,6 +120,7 @@ def evaluate(
     if json is not None:
         check_writable(json, [".json"])
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs)
+    check_alone(sequence, window, order)
     if sequence is not None:
         labeler = build_labeler(sequence, window, order, structures or [], choices)
         estimators = {f"chain-{choices.parameters}": labeler}
@@ -134,8 +135,10 @@ def evaluate(
     results = _summaries(outcomes, plan, side)
     comparisons = _comparisons(outcomes)
     _tell(results, comparisons, plan)
+    wholes = {} if plan.sequences is None else {k: whole_sequences(v, plan.sequences) for k, v in outcomes.items()}
+    _tell_sequences(wholes)
     if json is not None:
-        _write_json(json, plan, choices, results, comparisons, complete)
+        _write_json(json, plan, choices, results, comparisons, complete, wholes)
     if plot is not None:
         _draw(plot, outcomes, results)
     if not complete:
@@ -188,6 +191,11 @@ def _tell(results: list[Evaluation], comparisons: list[Comparison], plan: Plan) 
         say(console, view.comparison_line(comparison))
 
 
+def _tell_sequences(wholes: dict[str, tuple[int, int]]) -> None:
+    for name, (right, total) in wholes.items():
+        say(output(), f"{name}: every row right in {right} of {total} tested sequences ({right / total:.1%})")
+
+
 def _write_json(
     path: Path,
     plan: Plan,
@@ -195,6 +203,7 @@ def _write_json(
     results: list[Evaluation],
     comparisons: list[Comparison],
     complete: bool,
+    wholes: dict[str, tuple[int, int]],
 ) -> None:
     from dataclasses import asdict
 
@@ -210,6 +219,7 @@ def _write_json(
         "complete": complete,
         "results": [result.to_dict() for result in results],
         "comparisons": [comparison.to_dict() for comparison in comparisons],
+        **({"sequences": {name: {"right": r, "tested": n} for name, (r, n) in wholes.items()}} if wholes else {}),
     }
     write_text(path, format_document(document))
     output().print(f"numbers written to {path}", soft_wrap=True)

@@ -76,6 +76,8 @@ def explain(
     if plot is not None:
         check_writable(plot, [".png", ".svg", ".pdf"])
     classifier: Any = load_model(model)
+    if hasattr(classifier, "sequence_ids"):
+        raise ValueError(f"{model} labels sequences, whose rows cannot be explained one by one")
     if not hasattr(classifier, "explain"):
         raise ValueError(
             f"{model} is an AODE model, an average of networks, whose log-odds are not a sum over features"

@@ -10,7 +10,7 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import cell, grid, output, working
-from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, with_ids
+from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, with_ids
 
 if TYPE_CHECKING:
     from marginbayes.cli.tables import Training
@@ -120,9 +120,11 @@ def fit(
         if file is not None:
             check_writable(file, [".json"])
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs)
+    check_alone(sequence, window, order)
     labeler = None if sequence is None else build_labeler(sequence, window, order, [structure], choices)
     classifier = build(structure, choices) if labeler is None else labeler
-    set_limits(classifier, structure, {"time_limit": time_limit, "gap": gap})
+    asked = f"--structure {structure}" if labeler is None else "--sequence"
+    set_limits(classifier, asked, {"time_limit": time_limit, "gap": gap})
     table = with_ids(read_data(data, Reading(separator, encoding)), sequence)
     for name in choices.categorical:
         check_column(name, table)
@@ -132,7 +134,7 @@ def fit(
         seconds, accuracy = _learn(classifier, rows)
     if model is not None:
         save_model(classifier, model)
-    proofs = {} if certificate is None else write_certificates(classifier, structure, certificate)
+    proofs = {} if certificate is None else write_certificates(classifier, asked, certificate)
     _report(classifier, rows, seconds, accuracy, all_columns)
     where = "no model was written; --model FILE writes one" if model is None else f"model written to {model}"
     output().print(where, soft_wrap=True)
@@ -154,10 +156,16 @@ def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, al
     console = output()
     console.print(_schema_table(classifier.schema_, rows, None if all_columns else MOST_COLUMNS))
     console.print(
-        f"{len(rows.y)} rows, {rows.X.shape[1]} features, {len(classifier.classes_)} classes; "
+        f"{_counted_rows(classifier, rows)}, {len(classifier.schema_.features)} features, "
+        f"{len(classifier.classes_)} classes; "
         f"learned in {seconds:.2f} s"
     )
     console.print(f"accuracy on these same rows {accuracy:.4f} (marginbayes evaluate tells that of new rows)")
+
+
+def _counted_rows(classifier: Any, rows: Training) -> str:
+    sequence = getattr(classifier, "sequence", None)
+    return f"{len(rows.y)} rows" + ("" if sequence is None else f" in {rows.X[sequence].nunique()} sequences")
 
 
 def _schema_table(schema: Schema, rows: Training, most: int | None) -> Any:

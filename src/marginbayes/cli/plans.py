@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,13 +36,17 @@ class Testing:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Training and test sets, all classes, a line for people, and the same as settings for a file."""
+    """Training and test sets, all classes, a line for people, and the same as settings for a file.
+
+    `sequences` are the ids of the rows that are tested, where they are those of sequences.
+    """
 
     tasks: Iterable[Task] = field(repr=False)
     n_tasks: int
     classes: NDArray[Any]
     description: str
     settings: dict[str, Any]
+    sequences: NDArray[Any] | None = None
 
 
 def make_plan(
@@ -58,7 +62,7 @@ def make_plan(
     table = with_ids(read_data(data, reading), testing.sequence)
     for name in categorical:
         check_column(name, table)
-    rows = training(table, target, drop)
+    rows = replace(training(table, target, drop), sequence=testing.sequence)
     if testing.test is not None:
         return _against_file(rows, table, testing.test, reading, drop, testing.sequence)
     if testing.split:
@@ -96,7 +100,7 @@ def _by_folds(rows: Training, table: Table, testing: Testing) -> Plan:
     times = "" if testing.repeats == 1 else f", {testing.repeats} times"
     how = f"{folds}-fold cross-validation{times}, seed {testing.seed}"
     settings = {"folds": folds, "repeats": testing.repeats, "seed": testing.seed}
-    return _plan(tasks, folds * testing.repeats, classes, rows, table, how, settings)
+    return _plan(tasks, folds * testing.repeats, classes, rows, table, how, settings, _ids(rows.X, rows))
 
 
 def _note_small(small: dict[Any, int], folds: int) -> None:
@@ -157,7 +161,12 @@ def _holdout_plan(task: Task, rows: Training, table: Table, how: str, settings: 
             "count as wrong, and make the log loss infinite"
         )
     classes = np.unique(np.concatenate([known, new])) if len(new) else known
-    return _plan([task], 1, classes, rows, table, how, settings)
+    return _plan([task], 1, classes, rows, table, how, settings, _ids(task.X_test, rows))
+
+
+def _ids(X: Any, rows: Training) -> NDArray[Any] | None:
+    """Ids of the sequences of these rows, where there are any."""
+    return None if rows.sequence is None else np.asarray(X[rows.sequence])
 
 
 def _plan(
@@ -168,14 +177,15 @@ def _plan(
     table: Table,
     how: str,
     settings: dict[str, Any],
+    tested: NDArray[Any] | None,
 ) -> Plan:
     labels, counts = np.unique(rows.y, return_counts=True)
     most = f"{labels[counts.argmax()]} ({counts.max() / counts.sum():.1%})"
     about = (
-        f"{table.name}: {len(rows.y)} rows, {rows.X.shape[1]} features, {len(labels)} classes, most often {most}; {how}"
+        f"{table.name}: {len(rows.y)} rows, {rows.n_features} features, {len(labels)} classes, most often {most}; {how}"
     )
-    named = {"data": table.name, "target": rows.target, "rows": len(rows.y), "features": rows.X.shape[1]}
-    return Plan(tasks, n_tasks, classes, about, {**named, **settings})
+    named = {"data": table.name, "target": rows.target, "rows": len(rows.y), "features": rows.n_features}
+    return Plan(tasks, n_tasks, classes, about, {**named, **settings}, tested)
 
 
 def _at_least_two(classes: NDArray[Any], target: str) -> NDArray[Any]:

@@ -11,10 +11,20 @@ import typer
 if TYPE_CHECKING:
     from marginbayes.cli.models import Choices
     from marginbayes.cli.tables import Table
-    from marginbayes.evaluation import Task
+    from marginbayes.evaluation import Outcome, Task
     from marginbayes.sequence import SequenceLabeler
 
-__all__ = ["Order", "SequenceColumn", "Window", "build_labeler", "labeler_features", "sequence_tasks", "with_ids"]
+__all__ = [
+    "Order",
+    "SequenceColumn",
+    "Window",
+    "build_labeler",
+    "check_alone",
+    "labeler_features",
+    "sequence_tasks",
+    "whole_sequences",
+    "with_ids",
+]
 
 PANEL = "Sequences"
 
@@ -37,11 +47,20 @@ Order = Annotated[
 ]
 
 
+def check_alone(sequence: str | None, window: int, order: int) -> None:
+    """Raise where options of sequences are given without a column of sequences."""
+    for option, value in (("--window", window), ("--order", order)):
+        if sequence is None and value != 1:
+            raise ValueError(f"{option} {value} is for sequences; say with --sequence which column tells them apart")
+
+
 def build_labeler(sequence: str, window: int, order: int, structures: Sequence[str], choices: Choices) -> Any:
     """The labeler, not yet fitted, that the options describe."""
     from marginbayes.sequence import SequenceLabeler
     from marginbayes.sequence.learners.names import NAMES, named_learner
 
+    if sequence in choices.categorical:
+        raise ValueError(f"--categorical {sequence} is the column of sequences, which nothing is learned from")
     if list(structures) not in ([], ["tan"]):
         raise ValueError(f"--structure {structures[0]} is not for --sequence: a chain has the structure of a chain")
     if choices.missing != "available":
@@ -107,3 +126,14 @@ def sequence_tasks(X: Any, y: Any, sequence: str, n_folds: int, n_repeats: int, 
         for fold in range(n_folds):
             test, train = (np.flatnonzero(part) for part in (fold_of[chain] == fold, fold_of[chain] != fold))
             yield Task(repeat, fold, X.iloc[train], labels[train], X.iloc[test], labels[test], test)
+
+
+def whole_sequences(outcomes: Sequence[Outcome], ids: Any) -> tuple[int, int]:
+    """How many tested sequences have the right label in every row, and how many there are; `ids` are those of rows."""
+    right = 0
+    total = 0
+    for outcome in outcomes:
+        own = ids[outcome.rows]
+        right += len(set(own.tolist()) - set(own[~outcome.correct].tolist()))
+        total += len(set(own.tolist()))
+    return right, total

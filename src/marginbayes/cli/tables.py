@@ -55,13 +55,22 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Features, labels, weights (None: all one) and the name of the target; `rows` are their numbers in the table."""
+    """Features, labels, weights (None: all one) and the name of the target; `rows` are their numbers in the table.
+
+    `sequence` names the column of X that says which sequence a row belongs to; it is no feature.
+    """
 
     X: Any
     y: NDArray[Any]
     weights: NDArray[np.float64] | None
     target: str
     rows: NDArray[np.intp]
+    sequence: str | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.X.shape[1] - (self.sequence is not None)
 
 
 # -- reading

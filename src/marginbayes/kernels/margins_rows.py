@@ -330,10 +330,7 @@ def smooth_logs(logs: Floats, mu: float, amounts: Floats, excess: Floats) -> Non
     base = math.log(mu)
     for i in range(len(logs)):
         level = base - logs[i]  # excess + log(excess) = level
-        if level > 1.0:
-            x = level - math.log(level)
-        else:
-            x = math.exp(level) / (1.0 + math.exp(level))
+        x = level - math.log(level) if level > 1.0 else math.exp(level) / (1.0 + math.exp(level))
         for _ in range(30):
             error = x + math.log(x) - level
             x *= math.exp(-error / (1.0 + x))

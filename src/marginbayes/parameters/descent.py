@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 SOLVERS = ("lbfgs", "cg")
 # Pairs of steps that limited-memory BFGS remembers.
 MEMORY = 20
+# Ten steps of L-BFGS that gain less than this, relative to the tolerance of slopes, end it: valleys can be long.
+LEAST_GAIN = 0.01
 # Steps after which the curvature of the start is out of date.
 OUT_OF_DATE = 10
 
@@ -92,6 +94,7 @@ class _Course:
             self.objective,
             self.best * self.scale,
             tol=tol,
+            least_gain=LEAST_GAIN * tol,
             max_iter=max_iter,
             memory=MEMORY,
             precondition=steer,

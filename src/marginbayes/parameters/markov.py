@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,21 @@ from marginbayes.parameters.certified import (
 )
 from marginbayes.parameters.design import Design
 from marginbayes.parameters.likelihood import MaximumLikelihood
+from marginbayes.parameters.tuning import learn_tuned
 from marginbayes.solvers import Certificate, Moment
 from marginbayes.solvers.coordinate import MarginRows, MarginSolution, solve_margin
 
-__all__ = ["MarginMarkov"]
+__all__ = ["MarginMarkov", "MarkovResult"]
 
 Floats = NDArray[np.float64]
 SHRINKAGES = ("zero", "ml")
+
+
+@dataclass(frozen=True)
+class MarkovResult(ParameterResult):
+    """Also what the solver found: where another cost can start."""
+
+    solution: MarginSolution | None = None
 
 
 class MarginMarkov(ParameterLearner):
@@ -60,8 +69,14 @@ class MarginMarkov(ParameterLearner):
     smoothing : float, default=1.0
         Of the maximum-likelihood tables (Laplace), which `shrink="ml"` and families without the class use.
     scale_penalty : float, default=1e-3
+    tune : bool or dict, default=False
+        Choose parameters by held-out accuracy: True takes the grid of C in ``MarginMarkov.GRID``, a dict maps names of
+        parameters to the values to try. Each value starts from the multipliers of the one before.
+    n_jobs : int or None, default=None
+        Threads over the folds of `tune`; the descent itself visits one row after the other.
     random_state : int, default=0
-        Seed of the order in which rows are visited; the result differs by no more than `tol`.
+        Seed of the order in which rows are visited, which changes the result by no more than `tol`, and of the folds of
+        `tune`.
     callback : callable, default=None
         Given a `Moment` with objective and bound after every ten sweeps.
 
@@ -70,6 +85,8 @@ class MarginMarkov(ParameterLearner):
     A family with a missing member adds nothing to a row's score while learning. A sweep costs rows x families x
     classes, memory is one number for each row and class. Ctrl-C keeps the best weights so far.
     """
+
+    GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"C": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)}
 
     def __init__(
         self,
@@ -82,6 +99,8 @@ class MarginMarkov(ParameterLearner):
         normalize: str = "likeliest",
         smoothing: float = 1.0,
         scale_penalty: float = 1e-3,
+        tune: bool | Mapping[str, Sequence[Any]] = False,
+        n_jobs: int | None = None,
         random_state: int = 0,
         callback: Callable[[Moment], object] | None = None,
     ) -> None:
@@ -93,30 +112,50 @@ class MarginMarkov(ParameterLearner):
         self.normalize = normalize
         self.smoothing = smoothing
         self.scale_penalty = scale_penalty
+        self.tune = tune
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.callback = callback
 
-    def learn(self, schema: Schema, dag: Dag, rows: Rows) -> ParameterResult:
-        """Network with this graph for these rows, and the certificate of the margin problem."""
+    def learn(
+        self,
+        schema: Schema,
+        dag: Dag,
+        rows: Rows,
+        previous: ParameterResult | None = None,
+        design: Design | None = None,
+    ) -> ParameterResult:
+        """Network with this graph for these rows, and the certificate of the margin problem.
+
+        Parameters
+        ----------
+        previous : MarkovResult, default=None
+            Of the same graph and rows with other parameters: the descent starts from its multipliers.
+        design : Design, default=None
+            The index arrays of this graph and these rows, if they are there already.
+        """
+        if self.tune:
+            return learn_tuned(self, schema, dag, rows)
         self._check()
         check_normalize(self.normalize, self.smoothing)
         check_married("MarginMarkov", dag, self.subnormal)
         start = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
-        design = Design.of(dag, rows)
+        design = design or Design.of(dag, rows)
         merged = distinct_rows(design)
         reference = design.flatten(start.tables) if self.shrink == "ml" else np.zeros(design.shape)
-        found = self._solve(merged, reference)
+        found = self._solve(merged, reference, getattr(previous, "solution", None))
         network = as_network(schema, design, found.scale * reference + found.weights, start, self.normalize)
         path = tuple(objective for _, objective, _ in found.trace)
-        return ParameterResult(network, self._certificate(dag, design, merged, found), path)
+        return MarkovResult(network, self._certificate(dag, design, merged, found), path, found)
 
-    def _solve(self, rows: MarginRows, reference: Floats) -> MarginSolution:
+    def _solve(self, rows: MarginRows, reference: Floats, start: MarginSolution | None) -> MarginSolution:
         free = self.shrink == "ml"
         found = solve_margin(
             rows,
             self.C * rows.row_weights,
             rows.scores(reference) if free else None,
             self.scale_penalty * self.C * float(rows.row_weights.sum()) if free else 0.0,
+            start=start,
             tol=self.tol,
             max_sweeps=self.max_iter,
             seed=self.random_state,

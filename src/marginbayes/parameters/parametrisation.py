@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from marginbayes.network import Network
 from marginbayes.network.likeliest import likeliest
@@ -150,18 +151,21 @@ class Concave(Problem):
 class Softmax(Problem):
     """Free numbers whose softmax over the child's levels is the table; shrunk towards the logs of the reference."""
 
+    def __init__(self, design: Design, reference: Network, l2: float, row_loss: RowLoss = CONDITIONAL) -> None:
+        super().__init__(design, reference, l2, row_loss)
+        self.levels = _Levels.of(design)
+
     def start(self, network: Network | None = None) -> Floats:
         """The logs of the tables."""
         return self.reference.ravel().copy() if network is None else self.design.flatten(network.tables).ravel()
 
     def weights(self, point: Floats) -> Floats:
         """Normalised log tables of a point."""
-        return self.design.flatten(self.tables(point))
+        return self.levels.normalised(point.reshape(self.reference.shape))
 
     def tables(self, point: Floats) -> list[Floats]:
         """Normalised log tables of a point."""
-        free = self.design.tables(point.reshape(self.reference.shape), self.network.tables)
-        return [log_softmax(t, axis=-1) for t in free]
+        return self.design.tables(self.weights(point), self.network.tables)
 
     def plain_tables(self, point: Floats) -> list[Floats]:
         """The same: there is no choice."""
@@ -169,10 +173,46 @@ class Softmax(Problem):
 
     def objective(self, point: Floats) -> tuple[float, Floats]:
         """Loss and penalty, and their gradient."""
-        tables = self.tables(point)
-        loss, gradient = self.design.loss(self.design.flatten(tables), self.row_loss)
-        slopes = self.design.tables(gradient, [np.zeros_like(t) for t in tables])
-        # d log softmax(b)_x / d b_y = [x = y] - softmax(b)_y
-        back = [s - np.exp(t) * s.sum(axis=-1, keepdims=True) for s, t in zip(slopes, tables, strict=True)]
+        weights = self.weights(point)
+        loss, gradient = self.design.loss(weights, self.row_loss)
         shift = point - self.reference.ravel()
-        return loss + 0.5 * self.l2 * float(shift @ shift), self.design.flatten(back).ravel() + self.l2 * shift
+        # d log softmax(b)_x / d b_y = [x = y] - softmax(b)_y
+        gradient -= np.exp(weights) * self.levels.sums(gradient)
+        return loss + 0.5 * self.l2 * float(shift @ shift), gradient.ravel() + self.l2 * shift
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """Which numbers of the design's matrix (cells x classes) are one distribution.
+
+    In the first cells, those of the class itself, each line; below them, in each column, neighbours: the levels of a
+    child under one assignment of its parents.
+    """
+
+    own: int  # cells of the class's family
+    starts: NDArray[np.intp]
+    lengths: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, design: Design) -> _Levels:
+        own, *sizes = design.sizes
+        cards = [design.cardinalities[i] for i in design.families[1:]]
+        lengths = np.repeat(np.array(cards, np.intp), [s // c for s, c in zip(sizes, cards, strict=True)])
+        return cls(own, np.cumsum(lengths) - lengths, lengths)
+
+    def normalised(self, free: Floats) -> Floats:
+        """Log of the softmax."""
+        top = self._spread(free, np.maximum)
+        return np.asarray(free - top - np.log(self._spread(np.exp(free - top), np.add)))
+
+    def sums(self, values: Floats) -> Floats:
+        """For each number the sum over its distribution."""
+        return self._spread(values, np.add)
+
+    def _spread(self, values: Floats, combine: np.ufunc) -> Floats:
+        found = np.empty_like(values)
+        found[: self.own] = combine.reduce(values[: self.own], axis=1, keepdims=True)
+        if len(self.starts):
+            below = combine.reduceat(values[self.own :], self.starts, axis=0)
+            found[self.own :] = np.repeat(below, self.lengths, axis=0)
+        return found

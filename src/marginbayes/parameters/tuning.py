@@ -59,9 +59,10 @@ class Tuned(ParameterLearner):
     """A parameter learner whose parameters are chosen from a grid by inner cross-validation.
 
     The points are tried in an order in which neighbours differ in one parameter, and where the learner can start from a
-    network (``learn(..., start=network)``), each point starts where the one before ended. The index arrays of a fold
-    are made once, where the learner takes them (``learn(..., design=design)``). Then the best point is learned on all
-    rows. Of points that score equally the first wins: put the most cautious values first.
+    network (``learn(..., start=network)``) or from its own last result for the same rows (``learn(...,
+    previous=result)``), each point starts where the one before ended. The index arrays of a fold are made once, where
+    the learner takes them (``learn(..., design=design)``). Then the best point is learned on all rows. Of points that
+    score equally the first wins: put the most cautious values first.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ class Tuned(ParameterLearner):
         except KeyboardInterrupt:  # what was tried so far is enough to choose
             course.status = "interrupted"
         best = course.best()
-        found = _learn(self._with(best), schema, dag, rows, course.network or start, None)
+        found = _learn(self._with(best), schema, dag, rows, start=course.network or start)
         status = "interrupted" if _interrupted(found) else course.status
         return TunedResult(found.network, found.certificate, found.path, best, tuple(course.trials), status)
 
@@ -184,7 +185,7 @@ def learn_tuned(
 
 
 class _Fold:
-    """Training and held-out rows, and the last network that was learned here."""
+    """Training and held-out rows, and what was learned here last."""
 
     def __init__(self, schema: Schema, dag: Dag, train: Rows, held_out: Rows, start: Network | None) -> None:
         self.schema, self.dag, self.train, self.network = schema, dag, train, start
@@ -192,31 +193,26 @@ class _Fold:
         self.features = _unlabelled(held_out)
         self.complete = not held_out.is_missing().any()
         self.design: Design | None = None
+        self.result: ParameterResult | None = None
 
     def judge(self, learner: ParameterLearner, score: str) -> float:
         """Score of the held-out rows, higher is better."""
         if self.design is None and _takes(learner, "design"):
             self.design = Design.of(self.dag, self.train, getattr(learner, "n_jobs", None))
-        result = _learn(learner, self.schema, self.dag, self.train, self.network, self.design)
+        known = {"start": self.network, "design": self.design, "previous": self.result}
+        result = _learn(learner, self.schema, self.dag, self.train, **known)
         if _interrupted(result):
             raise KeyboardInterrupt
-        self.network = result.network
+        self.result, self.network = result, result.network
         scores = result.network.log_joint(self.features)
         if score == "accuracy":
             return accuracy(scores, self.labels, self.weights)
         return -log_loss(scores, self.labels, self.weights)
 
 
-def _learn(
-    learner: ParameterLearner,
-    schema: Schema,
-    dag: Dag,
-    rows: Rows,
-    start: Network | None,
-    design: Design | None,
-) -> ParameterResult:
-    given = {"start": start, "design": design}
-    offered = {name: value for name, value in given.items() if value is not None and _takes(learner, name)}
+def _learn(learner: ParameterLearner, schema: Schema, dag: Dag, rows: Rows, **known: Any) -> ParameterResult:
+    """What is known already is given to learners that take it."""
+    offered = {name: value for name, value in known.items() if value is not None and _takes(learner, name)}
     return learner.learn(schema, dag, rows, **offered)
 
 

@@ -64,7 +64,7 @@ class Outcome:
 
 
 def _structure_seconds(found: Cell) -> float:
-    return sum(r.result["structure_seconds"] for r in found.records) / len(found.records)
+    return float(sum(r.result["structure_seconds"] for r in found.records) / len(found.records))
 
 
 def outcomes(study: Study, records: Iterable[Record]) -> list[Outcome]:

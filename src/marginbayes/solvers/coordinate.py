@@ -93,6 +93,7 @@ def solve_margin(
     penalty: float = 0.0,
     *,
     scale: float | None = None,
+    start: MarginSolution | None = None,
     tol: float = 1e-6,
     max_sweeps: int = 10_000,
     seed: int = 0,
@@ -111,11 +112,15 @@ def solve_margin(
         Of s: positive where s is a variable, 0 where it is given.
     scale : float, default=None
         s, where it is no variable.
+    start : MarginSolution, default=None
+        Solution for the same rows with other caps, whose multipliers and scale come first.
     tol : float
         Wanted gap, relative to max(1, objective).
     """
     limits = Limits(tol, max_sweeps, callback)
     search = _Search(rows, caps, np.zeros((len(rows), rows.shape[1])) if base is None else base, penalty, limits, seed)
+    if start is not None:
+        search.resume(start)
     status = "interrupted"
     try:
         if base is None or scale is not None:
@@ -150,6 +155,14 @@ class _Search:
         self.scale, self.sweeps = 0.0, 0
         self.best = MarginSolution(self.weights, 0.0, self.multipliers, np.inf, -np.inf, "", 0.0, ())
         self.trace: list[tuple[float, float, float]] = []
+
+    def resume(self, start: MarginSolution) -> None:
+        """Take over multipliers, as far as the caps allow, and the scale."""
+        own = start.multipliers[np.arange(len(self.rows)), self.rows.labels]
+        share = np.minimum(1.0, self.caps / np.maximum(own, 1e-300))
+        self.multipliers = start.multipliers * share[:, None]
+        self.weights = self.rows.gathered(self.multipliers)
+        self.scale = start.scale
 
     # -- a fixed scale
 
@@ -213,7 +226,7 @@ class _Search:
         """Cutting planes over the scale."""
         cuts: list[_Cut] = []
         inner = 1e-2
-        self.scale = self.first_scale()
+        self.scale = self.scale or self.first_scale()
         while True:
             status = self.descend(inner)
             cuts.append(replace(self.cut(), multipliers=self.multipliers.copy()))

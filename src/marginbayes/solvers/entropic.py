@@ -6,7 +6,7 @@
 The score of class c in row n is the sum of ``w[cell, c]`` over the row's cells, a margin the own class's score less a
 rival's. The dual: with D the matrix of score differences,
 
-    maximise over eta   target sum(eta) - sum over groups of sum_i v_i log(v_i / V),   v = counts + D' eta >= 0, V = sum v
+    maximise over eta   target sum(eta) - sum over groups of sum_i v_i log(v_i / V), v = counts + D' eta >= 0, V = sum v
     such that           eta >= 0, the sum of eta over the rivals of row n is at most cap_n
 
 and w = log(v / V). A group with V = 0 adds nothing to the dual (0 log 0 = 0); only there may the exponentials of an

@@ -1,7 +1,7 @@
 """Interior-point method for `EntropicHinge`: a primal-dual path in the rows, a smoothed logarithm in the weights.
 
-On the path every product of a row is mu (see `kernels.margins_rows`), and the amount v of a weight w in a group with the
-total V obeys v (log(v / V) - w) = mu. That is the central path of the problem written with exponential cones. The
+On the path every product of a row is mu (see `kernels.margins_rows`), and the amount v of a weight w in a group with
+the total V obeys v (log(v / V) - w) = mu. That is the central path of the problem written with exponential cones. The
 amount is a smooth function of w, about V exp(w) + mu where that is large and mu / |w| where it is not; so weights may
 run to minus infinity without harm, and a group may vanish (V = 0). A step is a predictor and a corrector with one
 linear system; w is the only free variable of it.
@@ -31,10 +31,10 @@ NEARLY = 0.95
 SHRINK = 2.0
 # Squared error of the linear system, relative to what is missing and to mu.
 RELATIVE, ABSOLUTE = 1e-4, 1e-2
-import os
-
-HELD = float(os.environ.get("HELD", "0.02"))
-SMALL, GROW = float(os.environ.get("SMALL", "0.1")), float(os.environ.get("GROW", "2.0"))
+# Part of the rows and weights that a step need not wait for: they go as far as they can.
+HELD = 0.02
+# The caps begin at this part of the counts in all, and grow by this factor a step.
+SMALL, GROW = 0.1, 2.0
 # Steps shorter than this get nowhere.
 SHORTEST = 1e-9
 
@@ -80,6 +80,7 @@ def minimise(
     start: Floats | None = None,
     eta: Floats | None = None,
     *,
+    subnormal: bool = True,
     tol: float = 1e-6,
     max_iter: int = 200,
     time_limit: float | None = None,
@@ -93,6 +94,8 @@ def minimise(
         Weights near the solution; without, the logarithms of the counts.
     eta : array of shape (rows, classes) or None
         Multipliers of a similar problem, for the first bound.
+    subnormal : bool
+        Whether the weights may have groups that sum to less than one.
     tol : float
         Relative gap at which to stop.
     """
@@ -118,7 +121,7 @@ def minimise(
             steps += 1
             if path.stuck:
                 path = _Path(problem, best.weights, 10.0 * path.mu, check)
-            _consider(problem, best, path)
+            _consider(problem, best, path, subnormal)
             best.note()
             if watch is not None:
                 watch(Moment(best.trace[-1][0], best.objective, best.bound, f"step {steps}"))
@@ -133,12 +136,12 @@ def minimise(
 # -- what is best
 
 
-def _consider(problem: EntropicHinge, best: _Best, path: _Path) -> None:
+def _consider(problem: EntropicHinge, best: _Best, path: _Path, subnormal: bool) -> None:
     """Look at the point of the path: its weights, normalised, and its multipliers."""
     layout = problem.layout
     logs = layout.log_sums(path.weights)
     _consider_weights(problem, best, path.weights - layout.spread(logs))
-    if (logs < -1e-2).any() and best.objective - path.bound_guess > 0.0:
+    if subnormal and (logs < -1e-2).any():
         # Groups that vanish want to sum to less than one.
         _consider_weights(problem, best, path.weights - layout.spread(np.where(logs < -1e-2, 0.0, logs)))
     _consider_multipliers(problem, best, path.eta)
@@ -183,7 +186,7 @@ class _Path:
         from marginbayes.kernels.margins_rows import centre_rows
 
         self.problem, self.layout, self.check = problem, problem.layout, check
-        self.weights, self.mu, self.stuck, self.bound_guess = weights.copy(), mu, False, -np.inf
+        self.weights, self.mu, self.stuck = weights.copy(), mu, False
         self.share = min(1.0, SMALL * float(self.layout.counts[self.layout.blocks == 0].sum() / problem.caps.sum()))
         rows, classes = len(problem.caps), weights.shape[1]
         self.eta, self.room = np.empty((rows, classes)), np.empty((rows, classes))
@@ -215,7 +218,6 @@ class _Path:
         self.weights = self.weights + length * d_weights
         self.totals = self.totals * np.exp(length * d_logs)
         self.held = advance(length, NEARLY, self.layout.labels, *self._rows, *self.change)
-        self.info = (reach, ahead, goal / self.mu, length, self.held)
         if self.share < 1.0 and length > 0.3:
             grown = min(1.0, GROW * self.share)
             self.spare += (grown - self.share) * self.problem.caps

@@ -22,10 +22,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # A mode is factorised if its curvature exceeds that of the diagonal by this factor; at most so many.
-import os
-
-STRONG, MOST_MODES = float(os.environ.get("STRONG", "1.0")), 4000
-FEW_MODES = int(os.environ.get("FEW", "1000"))
+STRONG, MOST_MODES = 1.0, 4000
+# With no more modes than this, the diagonal is that of the groups alone.
+FEW_MODES = 1000
 # Rows whose curvature is below this part of the diagonal's are left out of products.
 NEGLIGIBLE = 1e-7
 MOST_ITERATIONS = 3000

@@ -25,14 +25,16 @@ DECREASE, CURVATURE = 1e-4, 0.9
 # What rounding may do to a value, relative to its size: below it only slopes are believed (Hager & Zhang 2005).
 ROUNDING = 1e-14
 LONGEST_SEARCH, SHORTEST = 40, 1e-12
+# Steps that must together gain something.
+PATIENCE = 10
 
 
 @dataclass(frozen=True)
 class Minimum:
     """The last point, its value, the number of steps, and why it ended.
 
-    The status is ``"converged"``, ``"iteration limit"``, or ``"no lower value"`` where the line search finds none:
-    as low as rounding allows.
+    The status is ``"converged"``, ``"little gain"`` where ten steps gained less than was asked for, ``"iteration
+    limit"``, or ``"no lower value"`` where the line search finds none: as low as rounding allows.
     """
 
     point: Floats
@@ -46,6 +48,7 @@ def lbfgs(
     start: Floats,
     *,
     tol: float = 1e-6,
+    least_gain: float = 0.0,
     max_iter: int = 500,
     memory: int = 20,
     precondition: Callable[[Floats], Floats] | None = None,
@@ -59,6 +62,8 @@ def lbfgs(
         From a point to the value and the gradient.
     start : array
     tol : float, default=1e-6
+    least_gain : float, default=0.0
+        It also ends when ten steps together lower the value by less.
     max_iter : int, default=500
     memory : int, default=20
         Number of steps whose change of the gradient is remembered.
@@ -77,6 +82,7 @@ def lbfgs(
     at = _Place(np.array(start, np.float64), *objective(start))
     at = at._replace(steered=steered(at.gradient))
     pairs: deque[_Pair] = deque(maxlen=memory)
+    before: deque[float] = deque([at.value], maxlen=PATIENCE + 1)
     for done in range(max_iter):
         if _largest(at.gradient) <= tol:
             return Minimum(at.point, at.value, done, "converged")
@@ -89,8 +95,11 @@ def lbfgs(
         new = new._replace(steered=steered(new.gradient))
         _remember(pairs, at, new)
         at = new
+        before.append(at.value)
         if watch is not None:
             watch(at.point)
+        if len(before) > PATIENCE and before[0] - at.value < least_gain:
+            return Minimum(at.point, at.value, done + 1, "little gain")
     status = "converged" if _largest(at.gradient) <= tol else "iteration limit"
     return Minimum(at.point, at.value, max_iter, status)
 

@@ -20,6 +20,8 @@ __all__ = ["Engine", "Parents", "Rest", "structure_dag"]
 Floats = NDArray[np.float64]
 Parents = tuple[int, ...] | None  # the feature parents; None: the feature is dropped, without the class on top
 
+# Rows that must have the usual code of a variable for it to be worth a list of the others.
+LEAST_USUAL = 0.25
 SMOOTHINGS = ("laplace", "ess", "floor")
 
 
@@ -27,10 +29,13 @@ class Rest(NamedTuple):
     """What all families but one make of every row."""
 
     state: Floats  # the vectors
-    # In the engine's order of rows: by how much the best other class leads, which it is, the greatest lead to come.
+    # In the engine's order of rows: by how much the best other class leads, which it is, the greatest lead to come, the
+    # least one so far, the weight of the rows before.
     lead: Floats
     rival: NDArray[np.int64]
     ahead: Floats
+    least: Floats
+    passed: Floats
 
 
 class Engine:
@@ -42,13 +47,13 @@ class Engine:
     def __init__(
         self, schema: Schema, rows: Rows, score: RowScore, smoothing: float, kind: str, max_table: float
     ) -> None:
-        from marginbayes.kernels import search
+        from marginbayes.kernels import families, search
 
         if kind not in SMOOTHINGS:
             raise ValueError(f"kind={kind!r} is no smoothing for a search; choose one of {', '.join(SMOOTHINGS)}")
         if not 0 <= smoothing < math.inf:
             raise ValueError(f"smoothing={smoothing!r} must be a number that is not negative")
-        self._kernels = search
+        self._kernels, self._families = search, families
         self.schema, self.score = schema, score
         self.smoothing, self.kind, self.max_table = smoothing, kind, max_table
         counts = rows.codes[0] < rows.cardinalities[0]
@@ -65,6 +70,7 @@ class Engine:
         doubt = self._doubt()
         self._hold(self.rows.take(doubt))
         self.state = self.state[doubt]
+        self._usual = _usual(self.codes, self.weights)
         self._settle()
 
     def _hold(self, rows: Rows) -> None:
@@ -123,7 +129,7 @@ class Engine:
         if parents is not None:
             self._check_table(child, parents)
             members = [child, *parents]
-            self._kernels.add_family(
+            self._families.add_family(
                 state,
                 self._index(members),
                 self.cards[members],
@@ -144,7 +150,7 @@ class Engine:
 
     def rest(self, state: Floats) -> Rest:
         """These vectors, of all families but one, and what follows from them for every table that may join them."""
-        return Rest(state, *self._kernels.leads(state, self.labels, self.order, self._binary))
+        return Rest(state, *self._kernels.leads(state, self.labels, self.weights, self.order, self._binary))
 
     def losses_of(self, state: Floats) -> Floats:
         """Loss of every row, weighted, for these vectors."""
@@ -161,17 +167,20 @@ class Engine:
             return np.empty(0)
         every = np.array(candidates)
         self._check_table(child, (*kept, int(every[self.cards[every].argmax()])))
-        state, lead, rival, ahead = self.rest(self.without(child)) if rest is None else rest
+        rest = self.rest(self.without(child)) if rest is None else rest
         return np.asarray(
             self._kernels.score_candidates(
                 self.score.kind,
                 self.score.gamma,
-                state,
+                rest.state,
                 self.order,
-                lead,
-                rival,
-                ahead,
+                rest.lead,
+                rest.rival,
+                rest.ahead,
+                rest.least,
+                rest.passed,
                 self._unequal,
+                self._usual,
                 self.codes,
                 self.cards,
                 self.radix,
@@ -212,7 +221,7 @@ class Engine:
 
     @property
     def _smoothing(self) -> int:
-        return {"laplace": self._kernels.ADD, "floor": self._kernels.FLOOR, "ess": self._kernels.SPREAD}[self.kind]
+        return {"laplace": self._families.ADD, "floor": self._families.FLOOR, "ess": self._families.SPREAD}[self.kind]
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -248,6 +257,22 @@ class Engine:
 
     def _amount_of_class(self) -> float:
         return self.smoothing / (2 if self._binary else self._classes) if self.kind == "ess" else self.smoothing
+
+
+def _usual(codes: NDArray[Any], weights: Floats) -> Any:
+    """The usual code of each variable and the rows that have another one, where that makes counting faster."""
+    from marginbayes.kernels.families import Usual
+
+    exact = bool((weights == np.rint(weights)).all())
+    code, others = np.full(len(codes), -1), []
+    for j, column in enumerate(codes):
+        often = np.bincount(column)
+        if exact and j and often.max() > LEAST_USUAL * len(column):
+            code[j] = often.argmax()
+            others.append(np.flatnonzero(column != code[j]).astype(np.uint32))
+        else:
+            others.append(np.empty(0, np.uint32))
+    return Usual(code, np.cumsum([0, *map(len, others)]), np.concatenate(others))
 
 
 def structure_dag(names: Sequence[str], parents: Sequence[Parents]) -> Dag:

@@ -11,6 +11,7 @@ from marginbayes.verification import (  # noqa: F401
     exact_margin,
     exact_margin_general,
     exact_score,
+    hybrid,
     markov,
     sequences,
 )
