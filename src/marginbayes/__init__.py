@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from marginbayes.estimators import AODEClassifier, BayesNetClassifier
     from marginbayes.graph import Dag
     from marginbayes.network import Network
+    from marginbayes.sequence import MultiLabelClassifier, SequenceLabeler
 
 __version__ = "0.1.0"
 
@@ -23,8 +24,10 @@ _HOME = {
     "BayesNetClassifier": "marginbayes.estimators",
     "Dag": "marginbayes.graph",
     "MDLPDiscretizer": "marginbayes.data.discretize",
+    "MultiLabelClassifier": "marginbayes.sequence",
     "Network": "marginbayes.network",
     "Schema": "marginbayes.data.schema",
+    "SequenceLabeler": "marginbayes.sequence",
 }
 _MODULES = ("datasets", "parameters", "scores", "structure")
 
@@ -33,8 +36,10 @@ __all__ = [
     "BayesNetClassifier",
     "Dag",
     "MDLPDiscretizer",
+    "MultiLabelClassifier",
     "Network",
     "Schema",
+    "SequenceLabeler",
     "datasets",
     "parameters",
     "scores",

@@ -109,3 +109,12 @@ def test_blocks_are_consecutive_and_complete() -> None:
     assert [len(b) for b in blocks] == [64, 64, 64, 8]
     assert np.array_equal(np.concatenate([b.codes for b in blocks], axis=1), rows.codes)
     assert isinstance(blocks[0], Block)
+
+
+def test_some_rows_of_others_lie_variable_by_variable_like_them() -> None:
+    rows = random_rows(4)
+    some = np.arange(0, 200, 3)
+    for part in (rows.take(some), rows.take(rows.codes[1] == 0), rows.merged()[0]):
+        assert part.codes.flags.c_contiguous
+    np.testing.assert_array_equal(rows.take(some).codes, rows.codes[:, some])
+    np.testing.assert_array_equal(rows.take(rows.codes[1] == 0).codes, rows.codes[:, rows.codes[1] == 0])

@@ -80,7 +80,6 @@ def minimise(
     start: Floats | None = None,
     eta: Floats | None = None,
     *,
-    subnormal: bool = True,
     tol: float = 1e-6,
     max_iter: int = 200,
     time_limit: float | None = None,
@@ -94,8 +93,6 @@ def minimise(
         Weights near the solution; without, the logarithms of the counts.
     eta : array of shape (rows, classes) or None
         Multipliers of a similar problem, for the first bound.
-    subnormal : bool
-        Whether the weights may have groups that sum to less than one.
     tol : float
         Relative gap at which to stop.
     """
@@ -121,7 +118,7 @@ def minimise(
             steps += 1
             if path.stuck:
                 path = _Path(problem, best.weights, 10.0 * path.mu, check)
-            _consider(problem, best, path, subnormal)
+            _consider(problem, best, path)
             best.note()
             if watch is not None:
                 watch(Moment(best.trace[-1][0], best.objective, best.bound, f"step {steps}"))
@@ -136,12 +133,12 @@ def minimise(
 # -- what is best
 
 
-def _consider(problem: EntropicHinge, best: _Best, path: _Path, subnormal: bool) -> None:
+def _consider(problem: EntropicHinge, best: _Best, path: _Path) -> None:
     """Look at the point of the path: its weights, normalised, and its multipliers."""
     layout = problem.layout
     logs = layout.log_sums(path.weights)
     _consider_weights(problem, best, path.weights - layout.spread(logs))
-    if subnormal and (logs < -1e-2).any():
+    if (logs < -1e-2).any():
         # Groups that vanish want to sum to less than one.
         _consider_weights(problem, best, path.weights - layout.spread(np.where(logs < -1e-2, 0.0, logs)))
     _consider_multipliers(problem, best, path.eta)

@@ -120,12 +120,13 @@ class OrderBased(SearchLearner):
         """Give a feature its best parents, if they beat the present score (or the one given)."""
         engine = search.engine
         own = engine.parents[child]
-        if own is None:
+        if own is None or (to_beat is None and engine.radix[child] == 1):  # a constant tells nothing, whatever is above
             return False
         rest, trials = engine.rest(engine.without(child)), []
         allowed = search.parents_for(child, earlier)
-        for kept in _prefixes(own, allowed, self.k):
-            behind = allowed[allowed.index(kept[-1]) + 1 :] if len(kept) > len(own) else allowed
+        telling = [j for j in allowed if engine.radix[j] > 1]  # with a constant, a set is no better than without it
+        for kept in _prefixes(own, telling, self.k):
+            behind = telling[telling.index(kept[-1]) + 1 :] if len(kept) > len(own) else allowed
             candidates = [j for j in behind if search.stays_narrow({child: (*kept, j)})] if self.treewidth else behind
             trials.append(Trial(child, kept, candidates, rest))
         best = search.best_of(trials, engine.loss - search.tolerance if to_beat is None else to_beat)

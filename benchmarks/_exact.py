@@ -1,0 +1,87 @@
+"""What the benchmarks of exact structures share: the sets of the paper, encoded, and a file of results that grows."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginbayes import datasets
+from marginbayes.data import Rows, Schema, Variable
+from marginbayes.data.encode import Encoder
+from marginbayes.data.frame import read_frame
+
+__all__ = ["PAPER", "Encoded", "Results", "desired", "encoded", "timed", "versions"]
+
+PAPER = (
+    *("australian", "breast", "chess", "cleve", "corral", "crx", "diabetes", "flare", "german", "glass", "glass2"),
+    *("heart", "hepatitis", "iris", "letter", "lymphography", "mofn-3-7-10", "pima", "satimage", "segment"),
+    *("shuttle-small", "soybean-large", "vehicle", "vote", "waveform-21", "abalone", "adult", "car", "mushroom"),
+    *("nursery", "spambase"),
+)
+
+
+class Encoded(NamedTuple):
+    """Training rows of a set, numbers cut by Fayyad & Irani's method, rows with missing cells left out."""
+
+    name: str
+    schema: Schema
+    rows: Rows
+
+
+def encoded(name: str) -> Encoded:
+    """The training part of a set."""
+    data = datasets.load(name, complete=True, keep_ids=name == "breast")
+    X, y = data.split()[:2] if data.train is not None else (data.X, data.y)
+    classes, labels = np.unique(np.asarray(y), return_inverse=True)
+    frame = read_frame(X)
+    encoder = Encoder(labels, len(classes), None, np.zeros(len(frame.names), bool))
+    return Encoded(name, *encoder.learn(Variable("the class", tuple(classes.tolist()), origin="class"), frame))
+
+
+def desired(p: float) -> float:
+    """The desired log-margin of a posterior p."""
+    return math.log(p / (1.0 - p))
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
+    """What the work returns, its seconds on the clock, and those of the processor over all threads."""
+    clock, processor = time.perf_counter(), time.process_time()
+    return work(), time.perf_counter() - clock, time.process_time() - processor
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were measured with."""
+    packages = ("marginbayes", "numpy", "scipy", "numba", "highspy")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+class Results:
+    """Lines of JSON in a file, one for each result; what is in it already is not measured again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: list[dict[str, Any]] = []
+        if path.exists():
+            self.lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+    def find(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The result with these entries, if there is one."""
+        return next((line for line in self.lines if all(line.get(k) == v for k, v in key.items())), None)
+
+    def add(self, key: Mapping[str, Any], measure: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """The result of this key, measured unless the file has it; the line is on disk when this returns."""
+        known = self.find(key)
+        if known is None:
+            known = {**key, **measure()}
+            self.lines.append(known)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(known) + "\n")
+        return known
