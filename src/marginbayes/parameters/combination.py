@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,9 +28,16 @@ from marginbayes.parameters.tuning import learn_tuned
 from marginbayes.solvers import Certificate, Moment
 from marginbayes.solvers.level import minimise_on_simplex
 
-__all__ = ["ConvexCombination", "stratified_cover"]
+__all__ = ["CombinationResult", "ConvexCombination", "stratified_cover"]
 
 Callback = Callable[[Moment], object]
+
+
+@dataclass(frozen=True)
+class CombinationResult(ParameterResult):
+    """Also the networks that were combined, one for each part."""
+
+    members: tuple[Network, ...] = ()
 
 
 class ConvexCombination(ParameterLearner):
@@ -137,7 +145,7 @@ class ConvexCombination(ParameterLearner):
         network = as_network(schema, mixture.design, mixture.weights @ found.point, reference, self.normalize)
         seconds = time.perf_counter() - start
         certificate = Certificate("margin-combination", "min", found.value, bound, status, seconds, trace, evidence)
-        return ParameterResult(network, certificate)
+        return CombinationResult(network, certificate, tuple(value for _, value, _ in trace), tuple(members))
 
     def _check(self, rows: Rows) -> None:
         known = int((rows.codes[0] < rows.cardinalities[0]).sum())

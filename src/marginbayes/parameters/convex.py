@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +27,22 @@ from marginbayes.parameters.certified import (
 from marginbayes.parameters.design import Design
 from marginbayes.parameters.likelihood import MaximumLikelihood
 from marginbayes.parameters.redundant import redundant_cells
+from marginbayes.parameters.tuning import learn_tuned
 from marginbayes.solvers import Certificate, Moment
 from marginbayes.solvers.coordinate import MarginRows
 from marginbayes.solvers.hinge import HingeSolution, solve_hinge
 
-__all__ = ["MarginConvex"]
+__all__ = ["ConvexResult", "MarginConvex"]
 
 Floats = NDArray[np.float64]
 METHODS = ("exact", "barrier")
+
+
+@dataclass(frozen=True)
+class ConvexResult(ParameterResult):
+    """Also what the exact method found, which is the same for every B."""
+
+    solution: HingeSolution | None = None
 
 
 class MarginConvex(ParameterLearner):
@@ -75,6 +84,14 @@ class MarginConvex(ParameterLearner):
         Of the maximum-likelihood tables (Laplace) at the start of the barrier path and in families without the class.
     max_bytes : float, default=2e9
         Largest matrix to be factorised; its side is about the number of table entries.
+    tune : bool or dict, default=False
+        Choose parameters by held-out accuracy: True takes the grid of B in ``MarginConvex.GRID``, a dict maps names of
+        parameters to the values to try. With the exact method every B has the same accuracy, so the first one is taken;
+        its linear program is solved once for all of them.
+    n_jobs : int or None, default=None
+        Threads over the folds of `tune`.
+    random_state : int or None, default=None
+        Seed of the folds of `tune`.
     callback : callable, default=None
         Given a `Moment` as the work proceeds; the exact method reports L, the barrier path the objective.
 
@@ -82,6 +99,8 @@ class MarginConvex(ParameterLearner):
     -----
     A family with a missing member adds nothing to a row's score while learning. Ctrl-C keeps the best so far.
     """
+
+    GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"B": (0.01, 0.1, 1.0, 10.0, 100.0)}
 
     def __init__(
         self,
@@ -97,6 +116,9 @@ class MarginConvex(ParameterLearner):
         normalize: str = "likeliest",
         smoothing: float = 1.0,
         max_bytes: float = 2e9,
+        tune: bool | Mapping[str, Sequence[Any]] = False,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
         callback: Callable[[Moment], object] | None = None,
     ) -> None:
         self.B = B
@@ -110,26 +132,57 @@ class MarginConvex(ParameterLearner):
         self.normalize = normalize
         self.smoothing = smoothing
         self.max_bytes = max_bytes
+        self.tune = tune
+        self.n_jobs = n_jobs
+        self.random_state = random_state
         self.callback = callback
 
-    def learn(self, schema: Schema, dag: Dag, rows: Rows) -> ParameterResult:
-        """Network with this graph for these rows, and the certificate of the convex problem."""
+    def learn(
+        self,
+        schema: Schema,
+        dag: Dag,
+        rows: Rows,
+        previous: ParameterResult | None = None,
+        design: Design | None = None,
+    ) -> ParameterResult:
+        """Network with this graph for these rows, and the certificate of the convex problem.
+
+        Parameters
+        ----------
+        previous : ConvexResult, default=None
+            Of the same graph and rows with another B: what the exact method found then is used again.
+        design : Design, default=None
+            The index arrays of this graph and these rows, if they are there already.
+        """
+        if self.tune:
+            return learn_tuned(self, schema, dag, rows)
         self._check()
         check_normalize(self.normalize, self.smoothing)
         check_married("MarginConvex", dag, self.subnormal)
         start = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
-        design = Design.of(dag, rows)
+        design = design or Design.of(dag, rows)
         merged = distinct_rows(design)
         if self.method == "barrier":
             return self._by_barrier(schema, dag, design, merged, start)
-        return self._exactly(schema, dag, design, merged, start)
+        known = previous.solution if isinstance(previous, ConvexResult) else None
+        found = known if known is not None and self._still_holds(known, merged) else self._solved(merged, design)
+        return self._exactly(schema, dag, design, merged, start, found)
 
     # -- exact
 
-    def _exactly(self, schema: Schema, dag: Dag, design: Design, rows: MarginRows, start: Network) -> ParameterResult:
-        found = solve_hinge(
+    def _solved(self, rows: MarginRows, design: Design) -> HingeSolution:
+        return solve_hinge(
             rows, redundant_cells(design), tol=self.tol, max_bytes=self.max_bytes, callback=self.callback
         )
+
+    def _still_holds(self, found: HingeSolution, rows: MarginRows) -> bool:
+        """Whether an earlier solution is one of these rows, and as good as wanted."""
+        same = found.multipliers.shape == (len(rows), rows.shape[1]) and found.loss == rows.hinges(found.weights)
+        return same and (found.separable or found.loss - found.bound <= self.tol * found.loss)
+
+    def _exactly(
+        self, schema: Schema, dag: Dag, design: Design, rows: MarginRows, start: Network, found: HingeSolution
+    ) -> ParameterResult:
         if self.hard and not found.separable:
             raise ValueError(
                 "hard=True needs rows that some network of this structure classifies without error; these are not, "
@@ -140,7 +193,7 @@ class MarginConvex(ParameterLearner):
         network = as_network(schema, design, weights, start, self.normalize)
         certificate = self._hard_certificate if self.hard else self._exact_certificate
         path = tuple(loss for _, loss, _ in found.trace)
-        return ParameterResult(network, certificate(dag, design, rows, found, gamma), path)
+        return ConvexResult(network, certificate(dag, design, rows, found, gamma), path, found)
 
     def _gamma(self, found: HingeSolution) -> float:
         """Margin at the optimum for the loss found, (B L)^(-1/3); its limit where there is none."""
@@ -163,7 +216,7 @@ class MarginConvex(ParameterLearner):
     def _hard_certificate(
         self, dag: Dag, design: Design, rows: MarginRows, found: HingeSolution, gamma: float
     ) -> Certificate:
-        least = gamma * (1.0 - _worst_lack(rows, found.weights))
+        least = gamma * rows.least_margin(found.weights)
         evidence = self._evidence(dag, design, rows, found, gamma)
         return Certificate("margin-hard", "max", least, np.inf, "unbounded", found.seconds, evidence=evidence)
 
@@ -221,15 +274,6 @@ class MarginConvex(ParameterLearner):
             raise ValueError(
                 f"outer_steps={self.outer_steps!r} and inner_steps={self.inner_steps!r} must be positive whole numbers"
             )
-
-
-def _worst_lack(rows: MarginRows, weights: Floats) -> float:
-    """How much the row with the least margin lacks of margin 1; negative if it has more."""
-    scores = rows.scores(weights)
-    at = np.arange(len(rows))
-    own = scores[at, rows.labels].copy()
-    scores[at, rows.labels] = -np.inf
-    return float(1.0 - (own - scores.max(axis=1)).min())
 
 
 def _groups(design: Design) -> NDArray[np.int64]:

@@ -14,10 +14,27 @@ __all__ = ["summary"]
 
 def summary(study: Study, records: Iterable[Record]) -> str:
     """Markdown of all experiments: ours, the published number in brackets, and what is left."""
-    parts = [f"# {study.title}", "", *([study.paper, ""] if study.paper else [])]
-    for outcome in outcomes(study, records):
+    known = list(records)
+    parts = [f"# {study.title}", "", *([study.paper, ""] if study.paper else []), *_origin(study, known)]
+    for outcome in outcomes(study, known):
         parts += [f"## {outcome.experiment.title}", "", *_body(outcome), ""]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _origin(study: Study, records: list[Record]) -> list[str]:
+    """The command, and every version and machine that records were made with."""
+    if not records:
+        return []
+    used: dict[str, set[str]] = {}
+    for record in records:
+        for name, value in record.versions.items():
+            used.setdefault(name, set()).add(value)
+    versions = ", ".join(f"{name} {' and '.join(sorted(values))}" for name, values in used.items())
+    hours = sum(r.seconds for r in records) / 3600
+    return [
+        f"`marginbayes study run studies/{study.name}.toml`: {len(records)} records, {hours:.1f} hours; {versions}.",
+        "",
+    ]
 
 
 def _body(outcome: Outcome) -> list[str]:

@@ -49,6 +49,21 @@ class MarginRows:
         class_scores(self.cells, weights, out)
         return out
 
+    def hinges(self, weights: Floats) -> float:
+        """Weighted sum over the rows of what their margin to the best rival lacks of 1."""
+        from marginbayes.kernels.markov import hinge_sum
+
+        none = np.zeros((len(self), self.shape[1]))
+        return float(hinge_sum(self.cells, self.labels, self.row_weights, none, 0.0, 1.0, weights))
+
+    def least_margin(self, weights: Floats) -> float:
+        """Smallest margin of a row to its best rival; infinite without one."""
+        from marginbayes.kernels.margins import rival_margins
+
+        margins = np.empty(len(self))
+        rival_margins(self.scores(weights), self.labels, margins)
+        return float(margins.min())
+
     def gathered(self, multipliers: Floats) -> Floats:
         """Sum over the rows of their cells times their multipliers."""
         from marginbayes.kernels.margins import add_coefficients

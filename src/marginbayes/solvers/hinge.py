@@ -290,7 +290,6 @@ class _Search:
 
     def _solution(self, status: str) -> HingeSolution:
         from marginbayes.kernels.hinge import lower_level
-        from marginbayes.kernels.markov import hinge_sum
 
         rows = self.rows
         core = np.zeros(rows.shape)
@@ -299,8 +298,7 @@ class _Search:
         for level in range(self.depth, 0, -1):
             depth = lower_level(rows.cells, rows.labels, self.levels, self.killed, level, weights)
             weights[self.levels == level] -= 1.01 * depth
-        none = np.zeros((len(rows), rows.shape[1]))
-        loss = hinge_sum(rows.cells, rows.labels, rows.row_weights, none, 0.0, 1.0, weights)
+        loss = rows.hinges(weights)
         separable = status == "separable"
         return HingeSolution(
             weights,

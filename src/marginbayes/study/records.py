@@ -32,7 +32,7 @@ class Record:
         What the kind of experiment measures.
     seed : int
     versions : mapping
-        Of the packages it was made with.
+        Of Python and the packages it was made with, and the machine.
     """
 
     key: str
@@ -93,11 +93,19 @@ class Records:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on."""
-    found = {"python": platform.python_version()}
+    """Versions of Python and of the packages that numbers depend on, and the machine that times depend on."""
+    found = {"python": platform.python_version(), "machine": f"{_processor()}, {os.cpu_count()} cores"}
     for name in PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
     return found
+
+
+def _processor() -> str:
+    """Name of the processor as the system gives it."""
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text(encoding="utf-8").splitlines() if known.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
