@@ -4,9 +4,9 @@
     python benchmarks/convex.py --mnist      # MNIST 14x14 too, 60,000 rows; needs the data home
 
 *Published problem*: `MarginConvex(method="exact")` beside Clarabel (through cvxpy) and IPOPT (through CasADi), where
-they are installed, on naive Bayes over 2000 rows of satimage in four levels of equal frequency: not separable, so that there is
-an optimum. A peer's time is that of its solver alone, without building the problem; ours is that of `learn`, all
-included.
+they are installed, on naive Bayes over 2000 rows of satimage in four levels of equal frequency: not separable, so that
+there is an optimum. A peer's time is that of its solver alone, without building the problem; ours is that of `learn`,
+all included.
 
 *Separable rows*: where Clarabel stops, by its tolerance.
 

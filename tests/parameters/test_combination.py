@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from marginbayes import Dag, Network
 from marginbayes.data import Rows
-from marginbayes.parameters import ConditionalLikelihood, MaximumLikelihood, ParameterLearner
+from marginbayes.parameters import ConditionalLikelihood, MarginHybrid, MaximumLikelihood, ParameterLearner
 from marginbayes.parameters.combination import ConvexCombination, stratified_cover
 from marginbayes.parameters.design import Design
 from marginbayes.parameters.mixture import MarginMixture, best_margin
@@ -204,7 +204,23 @@ def test_tuning_chooses_among_pulls() -> None:
         network.schema, TAN, rows
     )
     assert found.best in ({"D": 1e6}, {"D": 0.0})
+    assert len(found.result.members) == 4
     assert found.certificate.evidence["D"] == found.best["D"]
+
+
+def test_the_members_are_returned_in_the_order_of_the_parts() -> None:
+    network, rows = problem(2)
+    learner = ConvexCombination(4, 1.0, MaximumLikelihood(), random_state=1, n_jobs=2)
+    assert list(learner.learn(network.schema, TAN, rows).members) == members_of(learner, network, rows)
+
+
+def test_the_parts_are_learned_by_likelihood_and_margin_unless_something_else_is_wanted() -> None:
+    network, rows = problem(2)
+    default = ConvexCombination(3, 0.0, random_state=1).learn(network.schema, TAN, rows)
+    spelled = ConvexCombination(3, 0.0, MarginHybrid(), random_state=1).learn(network.schema, TAN, rows)
+    assert default.members == spelled.members
+    best = min(value_of(member, rows, 1.0) for member in default.members)
+    assert default.certificate.objective <= best * (1 + 1e-9)
 
 
 def test_one_part_is_the_base_learner() -> None:

@@ -13,7 +13,6 @@ from marginbayes.parameters.barrier import _Path, _Point
 from marginbayes.parameters.certified import distinct_rows, subnormalised
 from marginbayes.parameters.convex import MarginConvex, _groups
 from marginbayes.parameters.design import Design
-from marginbayes.verification import convex as _check  # noqa: F401
 from marginbayes.verification import verify
 from tests.oracles import margin
 from tests.oracles.brute import random_dag, random_network, with_holes

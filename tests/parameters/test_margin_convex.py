@@ -5,14 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbayes import Dag, Network
+from marginbayes import BayesNetClassifier, Dag, Network
 from marginbayes.data import Rows
 from marginbayes.parameters.convex import MarginConvex
 from marginbayes.parameters.design import Design
 from marginbayes.parameters.redundant import redundant_cells
 from marginbayes.solvers import Moment
 from marginbayes.verification import CertificateError, verify
-from marginbayes.verification import convex as _check  # noqa: F401
 from marginbayes.verification.document import seal
 from tests.oracles import margin
 from tests.oracles.brute import random_dag, random_network, with_holes
@@ -46,8 +45,8 @@ def test_the_optimum_is_that_of_a_conic_solver_on_the_published_problem(dag: Dag
         assert found.status.startswith("optimal within |u| <= ")
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.2]), st.integers(2, 4), st.integers(2, 40))
+@settings(max_examples=1000, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.2]), st.integers(2, 4), st.integers(2, 20))
 def test_certificates_are_never_wrong_and_the_value_is_that_of_the_hinge_program(
     seed: int, holes: float, classes: int, n: int
 ) -> None:
@@ -56,7 +55,7 @@ def test_certificates_are_never_wrong_and_the_value_is_that_of_the_hinge_program
     network = random_network(rng, dag, (classes, *map(int, rng.integers(1, 4, 4))))
     rows = with_holes(rng, network.sample(n, rng), holes, keep_class=True).reweighted(rng.random(n) + 0.1)
     least = margin.least_hinge(dag, rows)
-    found = MarginConvex(subnormal=True).learn(network.schema, dag, rows).certificate
+    found = MarginConvex(subnormal=True, normalize="plain").learn(network.schema, dag, rows).certificate
     report = verify(found.to_document(), rows.codes, rows.weights)
     assert report.bound <= 1.5 * least ** (2 / 3) * (1 + 1e-7) + 1e-9
     if least < 1e-9:
@@ -161,6 +160,49 @@ def test_repeated_rows_weigh_as_much_as_weights() -> None:
     a = MarginConvex().learn(network.schema, TAN, rows.reweighted(counts.astype(float)))
     b = MarginConvex().learn(network.schema, TAN, repeated)
     assert a.certificate.objective == pytest.approx(b.certificate.objective, rel=1e-12)
+
+
+def test_rows_of_weight_zero_do_not_matter() -> None:
+    # With them the rows could not be separated.
+    network, rows = separable()
+    codes = np.hstack([rows.codes, np.vstack([1 - rows.codes[:1], rows.codes[1:]])])
+    both = Rows(codes, rows.cardinalities, np.array([1.0] * 4 + [0.0] * 4))
+    found = MarginConvex().learn(network.schema, NB, both).certificate
+    assert found.status.startswith("not attained")
+    verify(found.to_document(), both.codes, both.weights)
+
+
+def test_weights_of_classes_are_weights_of_rows() -> None:
+    _, rows = problem(5, TAN)
+    X, y = rows.codes[1:].T.astype(float), rows.codes[0]
+    cost = {0: 3.0, 1: 1.0, 2: 0.5}
+    by_class = BayesNetClassifier("nb", MarginConvex(), class_weight=cost, discretizer=None).fit(X, y)
+    by_row = BayesNetClassifier("nb", MarginConvex(), discretizer=None).fit(X, y, [cost[c] for c in y])
+    plain = BayesNetClassifier("nb", MarginConvex(), discretizer=None).fit(X, y)
+    values = [clf.parameter_result_.certificate.objective for clf in (by_class, by_row, plain)]
+    assert values[0] == values[1] != values[2]
+
+
+def test_another_cost_needs_no_second_linear_program() -> None:
+    network, rows = problem(6, TAN)
+    calls: list[Moment] = []
+    first = MarginConvex(1.0).learn(network.schema, TAN, rows)
+    again = MarginConvex(8.0, callback=calls.append).learn(network.schema, TAN, rows, previous=first)
+    assert not calls
+    assert again.certificate.objective == pytest.approx(4 * first.certificate.objective)
+    verify(again.certificate.to_document(), rows.codes, rows.weights)
+    # What is known of other rows is not used.
+    other = rows.take(np.arange(1, len(rows)))
+    found = MarginConvex(8.0, callback=calls.append).learn(network.schema, TAN, other, previous=first)
+    assert calls
+    verify(found.certificate.to_document(), other.codes, other.weights)
+
+
+def test_tuning_takes_the_first_cost_because_all_decide_alike() -> None:
+    network, rows = problem(7, NB)
+    found = MarginConvex(tune=True, random_state=0).learn(network.schema, NB, rows)
+    assert found.best == {"B": 0.01}
+    assert len({trial.scores for trial in found.trials}) == 1
 
 
 def test_unmarried_parents_are_refused_by_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,14 @@ LARGEST = 1e6
 
 
 def distinct_rows(design: Design) -> MarginRows:
-    """Distinct (label, cells), their weights summed, in lexicographic order: a number names the same row for all."""
+    """Distinct (label, cells), their weights summed, in lexicographic order: a number names the same row for all.
+
+    Rows of weight zero are left out.
+    """
+    weighty = design.row_weights > 0
+    if not weighty.all():
+        labels, cells, row_weights = design.labels[weighty], design.cells[weighty], design.row_weights[weighty]
+        design = replace(design, labels=labels, cells=cells, row_weights=row_weights)
     keys = np.ascontiguousarray(np.column_stack([design.labels, design.cells + 1]), dtype=">u4")
     # Big-endian bytes compare as the numbers do.
     bytes_of_rows = keys.view(np.dtype((np.void, keys.shape[1] * keys.itemsize))).reshape(-1)

@@ -22,6 +22,7 @@ from marginbayes.network import Network
 from marginbayes.parameters.base import ParameterLearner, ParameterResult
 from marginbayes.parameters.certified import as_network, check_married, check_normalize
 from marginbayes.parameters.design import Design
+from marginbayes.parameters.hybrid import MarginHybrid
 from marginbayes.parameters.likelihood import MaximumLikelihood
 from marginbayes.parameters.mixture import MarginMixture
 from marginbayes.parameters.tuning import learn_tuned
@@ -156,17 +157,10 @@ class ConvexCombination(ParameterLearner):
         if not (self.B > 0 and np.isfinite(self.B)):
             raise ValueError(f"B={self.B!r} must be a positive number: without slack there is no best margin")
 
-    def _base(self) -> ParameterLearner:
-        if self.base is not None:
-            return self.base
-        from marginbayes.parameters.hybrid import MarginHybrid
-
-        learner: ParameterLearner = MarginHybrid()
-        return learner
-
     def _members(self, schema: Schema, dag: Dag, parts: list[Rows], start: float) -> tuple[list[Network], bool]:
         """Networks of the parts that were finished, in the order of the parts, and whether these are all."""
-        base, done = self._base(), dict[int, Network]()
+        base = MarginHybrid() if self.base is None else self.base
+        done = dict[int, Network]()
         work = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator_unordered")
         results = work(delayed(_learn)(i, base, schema, dag, part) for i, part in enumerate(parts))
         with suppress(KeyboardInterrupt), _noticed_interrupt() as pressed:

@@ -48,11 +48,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class TunedResult(ParameterResult):
-    """The result with the best parameters on all rows, and all that was tried."""
+    """The network with the best parameters on all rows, what its learner returned, and all that was tried."""
 
     best: Mapping[str, Any] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
     status: str = "finished"
+    result: ParameterResult | None = None
 
 
 class Tuned(ParameterLearner):
@@ -123,7 +124,7 @@ class Tuned(ParameterLearner):
         best = course.best()
         found = _learn(self._with(best), schema, dag, rows, start=course.network or start)
         status = "interrupted" if _interrupted(found) else course.status
-        return TunedResult(found.network, found.certificate, found.path, best, tuple(course.trials), status)
+        return TunedResult(found.network, found.certificate, found.path, best, tuple(course.trials), status, found)
 
     def _grid(self) -> dict[str, list[Any]]:
         kind = type(self.learner).__name__

@@ -35,6 +35,8 @@ RELATIVE, ABSOLUTE = 1e-4, 1e-2
 HELD = 0.02
 # The caps begin at this part of the counts in all, and grow by this factor a step.
 SMALL, GROW = 0.1, 2.0
+# The most of mu that a step aims at: less after a full step, more after a short one.
+TIMID, BOLD = 0.9, 0.05
 # Steps shorter than this get nowhere.
 SHORTEST = 1e-9
 
@@ -185,6 +187,7 @@ class _Path:
         self.problem, self.layout, self.check = problem, problem.layout, check
         self.weights, self.mu, self.stuck = weights.copy(), mu, False
         self.share = min(1.0, SMALL * float(self.layout.counts[self.layout.blocks == 0].sum() / problem.caps.sum()))
+        self.timid = TIMID
         rows, classes = len(problem.caps), weights.shape[1]
         self.eta, self.room = np.empty((rows, classes)), np.empty((rows, classes))
         self.spare, self.slack = np.empty(rows), np.empty(rows)
@@ -207,11 +210,12 @@ class _Path:
         change = self._newton(0.0, 0.0)
         reach = self._length(*change)
         ahead = products_ahead(reach, NEARLY, *self._rows, *self.change) / self.eta.size / self.mu
-        goal = min(0.9, max(ahead**3, 1e-3)) * self.mu
+        goal = min(self.timid, max(ahead**3, 1e-3)) * self.mu
         change = self._newton(goal, reach * reach)
         length = self._length(*change)
         d_weights, d_logs = self._limit(length, *change)
         self.stuck = length < SHORTEST
+        self.timid = max(BOLD, 0.5 * self.timid) if length > 0.95 else min(TIMID, 1.5 * self.timid)
         self.weights = self.weights + length * d_weights
         self.totals = self.totals * np.exp(length * d_logs)
         self.held = advance(length, NEARLY, self.layout.labels, *self._rows, *self.change)

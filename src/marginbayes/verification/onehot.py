@@ -36,13 +36,13 @@ class OneHot:
 
     @classmethod
     def of(cls, evidence: Mapping[str, Any], codes: Integers, weights: Floats) -> OneHot:
-        """From the graph in the evidence and the codes, class first; rows without a class are left out."""
+        """From the graph in the evidence and the codes, class first; rows without a class or of weight zero are left out."""
         parents, cards = evidence["parents"], evidence["cardinalities"]
         if len(parents) != len(codes) or len(cards) != len(codes):
             raise CertificateError(f"the certificate is about {len(parents)} variables, the data have {len(codes)}")
         if (codes < 0).any() or (codes > np.array(cards)[:, None]).any():
             raise CertificateError("the data have codes beyond the numbers of levels in the certificate")
-        known = codes[0] < cards[0]
+        known = (codes[0] < cards[0]) & (weights > 0)
         codes, weights = codes[:, known], weights[known]
         columns, groups, start = [codes[0]], [], 0
         for child in [i for i in range(len(codes)) if i == 0 or 0 in parents[i]]:
