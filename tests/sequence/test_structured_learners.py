@@ -210,6 +210,20 @@ def test_an_interrupt_keeps_the_best_so_far(learner: Any) -> None:
     assert np.isfinite(found.weights).all()
 
 
+def test_an_interrupted_conditional_likelihood_keeps_the_best_so_far() -> None:
+    seen: list[Moment] = []
+
+    def interrupt(moment: Moment) -> None:
+        seen.append(moment)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    examples = chain_sample(5, (3, 4, 2, 5, 3))
+    found = StructuredConditional(callback=interrupt).learn(examples)
+    assert found.path == tuple(m.objective for m in seen)
+    assert len(found.path) == 3 < len(StructuredConditional().learn(examples).path)
+
+
 def test_the_callback_sees_objective_and_bound_close_in_on_each_other() -> None:
     seen: list[Moment] = []
     StructuredHybrid(callback=seen.append).learn(chain_sample(0, (4,) * 10))

@@ -1,7 +1,8 @@
 """Best paths and marginals of many chains at once, in time linear in their total length.
 
-A chain passes through states; a state has a label, and one successor for each label that may come next. For label
-order 1 the states are the labels themselves; for order 2 they are the first label of a chain, and pairs of labels.
+A chain passes through states; a state has a label, and one successor for each label that may come next, numbered one
+after the other: `successor[s, c]` is `successor[s, 0] + c`. For label order 1 the states are the labels themselves; for
+order 2 they are the first label of a chain, and pairs of labels.
 `offsets[i]:offsets[i + 1]` are the positions of chain i. All scores are logarithms, and may be minus infinity.
 """
 
@@ -52,36 +53,56 @@ def viterbi(
 
     `start[s]`, `step[s, c]` (on to `successor[s, c]`) and `end[s]` are the scores of state s.
     """
-    n_states, n_labels = step.shape
-    came_from = np.empty((_longest(offsets), n_states), np.int32)
-    now, then = np.empty(n_states), np.empty(n_states)
+    n_states = step.shape[0]
+    best_to = np.empty((_longest(offsets), n_states))
     labels, best = np.empty(len(scores), np.int64), np.empty(len(offsets) - 1)
     for i in range(len(offsets) - 1):
         first, last = offsets[i], offsets[i + 1]
         for s in range(n_states):
-            now[s] = start[s] + scores[first, label_of[s]]
+            best_to[0, s] = start[s] + scores[first, label_of[s]]
         for t in range(first + 1, last):
-            back = came_from[t - first]
+            _best_step(best_to[t - first - 1], best_to[t - first], step, successor)
             for s in range(n_states):
-                then[s] = -np.inf
-                back[s] = 0
-            for s in range(n_states):
-                for c in range(n_labels):
-                    value, to = now[s] + step[s, c], successor[s, c]
-                    if value > then[to]:
-                        then[to] = value
-                        back[to] = s
-            for s in range(n_states):
-                now[s] = then[s] + scores[t, label_of[s]]
-        state, best[i] = 0, now[0] + end[0]
-        for s in range(1, n_states):
-            if now[s] + end[s] > best[i]:
-                state, best[i] = s, now[s] + end[s]
+                best_to[t - first, s] += scores[t, label_of[s]]
+        state, best[i] = _best_state(best_to[last - 1 - first], end)
+        # Where the best path came from is looked up along it alone, which is cheaper than noting it for every state.
         for t in range(last - 1, first, -1):
             labels[t] = label_of[state]
-            state = came_from[t - first, state]
+            state = _came_from(state, label_of[state], best_to[t - 1 - first], step, successor)
         labels[first] = label_of[state]
     return labels, best
+
+
+@njit(cache=True, nogil=True)
+def _best_step(now: Floats, then: Floats, step: Floats, successor: Integers) -> None:
+    """Greatest score with which each state is reached by one step."""
+    n_states, n_labels = step.shape
+    then[:] = -np.inf
+    for s in range(n_states):
+        behind, own, reached = now[s], step[s], then[successor[s, 0] : successor[s, 0] + n_labels]
+        for c in range(n_labels):
+            value = behind + own[c]
+            reached[c] = value if value > reached[c] else reached[c]
+
+
+@njit(cache=True, nogil=True)
+def _best_state(now: Floats, end: Floats) -> tuple[int, float]:
+    """The state that is best to end in, and the score of doing so."""
+    state, best = 0, now[0] + end[0]
+    for s in range(1, len(now)):
+        if now[s] + end[s] > best:
+            state, best = s, now[s] + end[s]
+    return state, best
+
+
+@njit(cache=True, nogil=True)
+def _came_from(state: int, label: int, before: Floats, step: Floats, successor: Integers) -> int:
+    """The state from which the best path to a state came."""
+    found, best = 0, -np.inf
+    for s in range(len(before)):
+        if successor[s, 0] + label == state and before[s] + step[s, label] > best:
+            found, best = s, before[s] + step[s, label]
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -137,7 +158,8 @@ def add_expected(cells: NDArray[np.int32], node: Floats, offsets: Integers, weig
                         expected[cell, c] += weights[i] * node[t, c]
 
 
-@njit(cache=True, nogil=True)
+# Sums may be taken in any order, so that several terms are added at once; infinities and NaN keep their meaning.
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _scaled(
     scores: Floats,
     scaled: tuple[Floats, Floats, Floats],
@@ -172,10 +194,11 @@ def _scaled(
         if k == 0:
             break
         for s in range(n_states):
-            behind, rest = alpha[k - 1, s], 0.0
+            behind, rest, own, own_made = alpha[k - 1, s], 0.0, power[s], made[s]
+            reached = ahead[successor[s, 0] : successor[s, 0] + n_labels]
             for c in range(n_labels):
-                share = power[s, c] * ahead[successor[s, c]]
-                made[s, c] += behind * share
+                share = own[c] * reached[c]
+                own_made[c] += behind * share
                 rest += share
             beta[s] = rest
             marks[k - 1, label_of[s]] += behind * rest
@@ -208,8 +231,9 @@ def _forward(
         else:
             now[:] = 0.0
             for s in range(n_states):
+                behind, own, reached = alpha[k - 1, s], power[s], now[successor[s, 0] : successor[s, 0] + n_labels]
                 for c in range(n_labels):
-                    now[successor[s, c]] += alpha[k - 1, s] * power[s, c]
+                    reached[c] += behind * own[c]
         mass = 0.0
         for s in range(n_states):
             now[s] *= emit[k, label_of[s]]

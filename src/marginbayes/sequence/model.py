@@ -123,12 +123,15 @@ class ChainModel:
         return weights[:first], steps, weights[second:].reshape(-1, self.n_labels)
 
     def scores(self, weights: Floats) -> ChainScores:
-        """The same as the kernels want it."""
+        """The same as the kernels want it: arrays of their own, since a model read from disk may be read-only."""
         first, steps, emission = self.tables(weights)
         start = np.full(self.n_states, -np.inf)
         start[: self.n_labels] = first
-        step, end = np.ascontiguousarray(steps[:, :-1]), np.ascontiguousarray(steps[:, -1])
-        return ChainScores(start, step, end, np.ascontiguousarray(emission))
+        return ChainScores(start, steps[:, :-1].copy(), steps[:, -1].copy(), emission.copy())
+
+    def tables_of(self, own: ChainScores) -> tuple[Floats, Floats, Floats, Integers, Integers]:
+        """What inference needs besides the scores of labels: starts, steps, ends, successors, labels of states."""
+        return own.start, own.step, own.end, self.successor.copy(), self.label_of.copy()
 
     # -- observations
 
@@ -153,7 +156,7 @@ class ChainModel:
 
         own = self.scores(weights)
         scores = label_scores(cells, own.emission, np.empty(0, np.int64), 0.0)
-        labels, best = viterbi(scores, offsets, own.start, own.step, own.end, self.successor, self.label_of)
+        labels, best = viterbi(scores, offsets, *self.tables_of(own))
         return labels, best
 
     def marginals(self, weights: Floats, cells: Cells, offsets: Integers) -> tuple[Floats, Floats]:
@@ -162,8 +165,7 @@ class ChainModel:
 
         own = self.scores(weights)
         scores = label_scores(cells, own.emission, np.empty(0, np.int64), 0.0)
-        tables = (own.start, own.step, own.end, self.successor, self.label_of)
-        log_z, node, *_ = forward_backward(scores, offsets, *tables, np.ones(len(offsets) - 1))
+        log_z, node, *_ = forward_backward(scores, offsets, *self.tables_of(own), np.ones(len(offsets) - 1))
         return node, log_z
 
 
@@ -250,8 +252,7 @@ class ChainExamples(Examples):
 
         own = self.model.scores(weights)
         scores = label_scores(self.cells, own.emission, self.labels, margin)
-        tables = (own.start, own.step, own.end, self.model.successor, self.model.label_of)
-        labels, best = viterbi(scores, self.offsets, *tables)
+        labels, best = viterbi(scores, self.offsets, *self.model.tables_of(own))
         return labels, best
 
     def expect(self, weights: Floats, margin: float = 0.0) -> Expectation:
@@ -260,7 +261,7 @@ class ChainExamples(Examples):
 
         model, own = self.model, self.model.scores(weights)
         scores = label_scores(self.cells, own.emission, self.labels, margin)
-        tables = (own.start, own.step, own.end, model.successor, model.label_of)
+        tables = model.tables_of(own)
         log_z, node, starts, steps, ends = forward_backward(scores, self.offsets, *tables, self.weights)
         emission = np.zeros_like(own.emission)
         add_expected(self.cells, node, self.offsets, self.weights, emission)

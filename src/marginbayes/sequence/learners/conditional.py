@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from marginbayes.sequence.examples import Examples
-from marginbayes.sequence.learners.base import WeightLearner, WeightResult, check_amount
+from marginbayes.sequence.learners.base import Callback, WeightLearner, WeightResult, check_amount
 from marginbayes.sequence.learners.likelihood import StructuredLikelihood
+from marginbayes.solvers import Moment
 
 __all__ = ["ConditionalObjective", "StructuredConditional"]
 
@@ -31,13 +33,24 @@ class StructuredConditional(WeightLearner):
     max_iter : int, default=500
     tol : float, default=1e-8
         The solver stops when no component of the gradient exceeds it, relative to the weight of the examples.
+    callback : callable, default=None
+        Called with a `Moment` after each step: the objective, and zero, which no probability exceeds, as its bound.
     """
 
-    def __init__(self, l2: float = 0.1, *, smoothing: float = 1.0, max_iter: int = 500, tol: float = 1e-8) -> None:
+    def __init__(
+        self,
+        l2: float = 0.1,
+        *,
+        smoothing: float = 1.0,
+        max_iter: int = 500,
+        tol: float = 1e-8,
+        callback: Callback | None = None,
+    ) -> None:
         self.l2 = l2
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
+        self.callback = callback
 
     def learn(self, examples: Examples) -> WeightResult:
         """Weights, not normalised; Ctrl-C ends the optimisation and keeps the best so far."""
@@ -46,7 +59,7 @@ class StructuredConditional(WeightLearner):
         reference = StructuredLikelihood(self.smoothing).learn(examples).weights
         objective = ConditionalObjective(examples, reference, self.l2)
         scale = max(1.0, float(examples.weights.sum()))
-        best, lowest, path = objective.start, np.inf, []
+        best, lowest, path, started = objective.start, np.inf, [], time.perf_counter()
 
         def scaled(point: Floats) -> tuple[float, Floats]:
             nonlocal best, lowest
@@ -55,11 +68,14 @@ class StructuredConditional(WeightLearner):
                 best, lowest = point.copy(), value
             return value / scale, gradient / scale
 
+        def after_step(_: Floats) -> None:
+            path.append(-lowest)
+            if self.callback is not None:
+                self.callback(Moment(time.perf_counter() - started, -lowest, 0.0, f"{len(path)} steps"))
+
         options = {"maxiter": self.max_iter, "maxfun": 10 * self.max_iter, "gtol": self.tol, "ftol": 1e-15}
         with suppress(KeyboardInterrupt):  # the best point so far is kept
-            minimize(
-                scaled, best, jac=True, method="L-BFGS-B", callback=lambda _: path.append(-lowest), options=options
-            )
+            minimize(scaled, best, jac=True, method="L-BFGS-B", callback=after_step, options=options)
         return WeightResult(objective.weights(best), path=tuple(path))
 
 
