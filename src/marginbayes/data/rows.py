@@ -112,9 +112,9 @@ class Rows:
     def take(self, index: NDArray[Any]) -> Rows:
         """The rows at these positions, or where this mask is true."""
         weights = None if self.weights is None else self.weights[index]
-        place = index.nonzero()[0] if index.dtype == bool else index
-        # Not `codes[:, place]`, which lays the result out row by row: then every later pass is several times slower.
-        return Rows(self.codes.take(place, axis=1), self.cardinalities, weights, self.n_jobs)
+        # Not `codes[:, index]`, which lays the result out row by row: then every later pass is several times slower.
+        codes = self.codes.take(np.arange(len(self))[index], axis=1)
+        return Rows(codes, self.cardinalities, weights, self.n_jobs)
 
     def reweighted(self, weights: NDArray[np.float64] | None) -> Rows:
         """The same rows with other weights."""

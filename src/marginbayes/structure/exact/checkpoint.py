@@ -25,7 +25,7 @@ from marginbayes.structure.exact.tree import Search
 
 __all__ = ["Checkpoint", "load_search", "save_search"]
 
-VERSION = 1
+VERSION = 2
 
 
 class Checkpoint:
@@ -76,15 +76,11 @@ def fingerprint(instance: Instance) -> str:
 
 def save_search(path: Path, search: Search) -> None:
     """Write a search to a file, whole or not at all."""
-    pool = _Pool(search.proof.multipliers)
-    starts: dict[int, int] = {}
-    kept: list[Start] = []
+    pool, starts = _Pool(search.proof.multipliers), _Pool([])
     nodes = [node for _, _, node in sorted(search.heap, key=lambda entry: entry[1])]
-    for node in nodes:
-        if id(node.start) not in starts:
-            starts[id(node.start)] = len(kept)
-            kept.append(node.start)
-    proof = search.proof
+    places = [starts.position(node.start) for node in nodes]
+    kept: list[Start] = starts.items
+    proof, own = search.proof, [pool.position(s.multipliers) for s in kept]
     meta = {
         "fingerprint": fingerprint(search.instance),
         "objective": search.incumbent.objective,
@@ -93,37 +89,38 @@ def save_search(path: Path, search: Search) -> None:
         "pruned": search.pruned,
         "seconds": search.elapsed,
         "trace": search.trace,
-        "proof": [proof.parent, proof.feature, [hex(m) for m in proof.members], proof.fixes, proof.closed],
+        "proof": [proof.parent, proof.slots, proof.taken, proof.fixes, proof.closed],
         "proof_multipliers": len(proof.multipliers),
+        "multipliers": [m.text for m in pool.items],
+        "prices": [[[demand.part, price] for demand, price in m.prices] for m in pool.items],
+        "demands": [[demand.part for demand in node.demands] for node in nodes],
         "clusters": [[sorted(c) for c in s.clusters] for s in kept],
     }
     arrays: dict[str, NDArray[Any]] = {
         "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8),
         "choice": search.incumbent.choice,
-        "node": np.array([[n.part, n.top, starts[id(n.start)]] for n in nodes], np.int64).reshape(-1, 3),
+        "node": np.array([[n.part, n.top, k] for n, k in zip(nodes, places, strict=True)], np.int64).reshape(-1, 3),
         "bound": np.array([n.bound for n in nodes]),
         "packed": np.array([n.packed for n in nodes], np.uint8),
-        "start_multipliers": np.array([pool.position(s.multipliers) for s in kept], np.int64),
+        "start_multipliers": np.array(own, np.int64),
         **_ragged("slots", [s.slots for s in kept], np.int32),
         **_ragged("values", [s.values for s in kept], np.float32),
-        **_ragged("rows", [m.rows for m in pool.items], np.int32),
-        **_ragged("shares", [m.shares for m in pool.items], np.int32),
     }
     _write(path, arrays)
 
 
 class _Pool:
-    """Multipliers that several parts share, each once."""
+    """Things that several parts share, each once."""
 
-    def __init__(self, items: Iterable[Multipliers]) -> None:
+    def __init__(self, items: Iterable[Any]) -> None:
         self.items = list(items)
-        self._known = {id(m): k for k, m in enumerate(self.items)}
+        self._known = {id(item): k for k, item in enumerate(self.items)}
 
-    def position(self, multipliers: Multipliers) -> int:
-        if id(multipliers) not in self._known:
-            self._known[id(multipliers)] = len(self.items)
-            self.items.append(multipliers)
-        return self._known[id(multipliers)]
+    def position(self, item: Any) -> int:
+        if id(item) not in self._known:
+            self._known[id(item)] = len(self.items)
+            self.items.append(item)
+        return self._known[id(item)]
 
 
 def load_search(path: Path, instance: Instance) -> Search:
@@ -139,29 +136,32 @@ def load_search(path: Path, instance: Instance) -> Search:
             f"the checkpoint {path} belongs to other data, margin, constraints or seed; "
             "name another file, or remove it to start anew"
         )
+    return _search(instance, arrays, meta)
+
+
+def _search(instance: Instance, arrays: dict[str, NDArray[Any]], meta: dict[str, Any]) -> Search:
+    parent, slots, taken, fixes, closed = meta["proof"]
+    proof = Proof(parent, [tuple(s) for s in slots], taken, [[tuple(f) for f in p] for p in fixes], closed)
     pool = [
-        Multipliers(r.astype(np.int64), s.astype(np.int64))
-        for r, s in zip(_parts(arrays, "rows"), _parts(arrays, "shares"), strict=True)
+        Multipliers.parse(text, tuple((proof.demand(part), price) for part, price in own))
+        for text, own in zip(meta["multipliers"], meta["prices"], strict=True)
     ]
-    parent, feature, members, fixes, closed = meta["proof"]
-    proof = Proof(parent, feature, [int(m, 16) for m in members], [[tuple(f) for f in p] for p in fixes], closed)
     proof.adopt(pool[: meta["proof_multipliers"]])
-    clusters = [tuple(frozenset(c) for c in own) for own in meta["clusters"]]
     starts = [
-        Start(slots, values, pool[k], own)
-        for slots, values, k, own in zip(
+        Start(places, values, pool[k], tuple(frozenset(c) for c in clusters))
+        for places, values, k, clusters in zip(
             _parts(arrays, "slots"),
             _parts(arrays, "values"),
             arrays["start_multipliers"].tolist(),
-            clusters,
+            meta["clusters"],
             strict=True,
         )
     ]
     search = Search(instance, Incumbent(meta["top"], arrays["choice"], meta["objective"]), proof)
-    for (part, top, start), bound, packed in zip(
-        arrays["node"].tolist(), arrays["bound"].tolist(), arrays["packed"], strict=True
+    for (part, top, start), bound, packed, demands in zip(
+        arrays["node"].tolist(), arrays["bound"].tolist(), arrays["packed"], meta["demands"], strict=True
     ):
-        search.push(Node(part, top, packed, bound, starts[start]))
+        search.push(Node(part, top, packed, bound, starts[start], tuple(map(proof.demand, demands))))
     search.nodes, search.pruned, search.seconds = meta["nodes"], meta["pruned"], meta["seconds"]
     search.trace = [tuple(point) for point in meta["trace"]]
     return search

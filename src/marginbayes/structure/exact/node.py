@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.structure.exact.bound import Evaluated, Multipliers, branch_bound, evaluate, exact_multipliers
+from marginbayes.structure.exact.bound import Demand, Evaluated, Multipliers, branch_bound, evaluate, exact_multipliers
+from marginbayes.structure.exact.division import division
 from marginbayes.structure.exact.incumbent import Incumbent, climb_from, objective_of
 from marginbayes.structure.exact.instance import Instance
-from marginbayes.structure.exact.proof import Fix
+from marginbayes.structure.exact.proof import Fix, narrowed
 from marginbayes.structure.exact.relaxation import Effort, Relaxed, Start, relax, restricted
-from marginbayes.structure.exact.working import Working
 
 __all__ = ["Child", "Expansion", "Node", "expand"]
 
@@ -33,11 +33,14 @@ class Node:
     packed: NDArray[np.uint8]
     bound: float
     start: Start
+    demands: tuple[Demand, ...] = ()
 
     @classmethod
-    def of(cls, part: int, top: int, allowed: Flags, bound: float, start: Start) -> Node:
+    def of(
+        cls, part: int, top: int, allowed: Flags, bound: float, start: Start, demands: tuple[Demand, ...] = ()
+    ) -> Node:
         """The node with these options."""
-        return cls(part, top, np.packbits(allowed), bound, start)
+        return cls(part, top, np.packbits(allowed), bound, start, demands)
 
     def allowed(self, shape: tuple[int, ...]) -> Flags:
         """Its options [feature, option]."""
@@ -48,7 +51,8 @@ class Node:
 class Child:
     """A piece of a divided part, and its bound by the multipliers of the whole."""
 
-    feature: int
+    taken: bool  # whether one of the slots of the division is taken, or none
+    demanding: bool  # whether its options alone do not say so
     allowed: Flags
     bound: float
 
@@ -61,6 +65,7 @@ class Expansion:
     multipliers: Multipliers
     fixes: list[Fix] = field(default_factory=list)
     fixed_bound: float = -np.inf  # no option that was taken out leads above this
+    slots: tuple[int, ...] = ()  # of the division
     children: list[Child] = field(default_factory=list)
     start: Start | None = None  # of the children
     found: Incumbent | None = None
@@ -77,15 +82,17 @@ def expand(
     """Relax a part and divide it, unless it holds nothing above the cutoff. Depends on its arguments alone."""
     allowed = node.allowed(instance.allowed.shape)
     out = Expansion(node.bound, node.start.multipliers)
-    if not _take_out(
-        out, evaluate(instance, node.top, node.start.multipliers), node.start.multipliers, allowed, cutoff
-    ):
+    known = node.start.multipliers
+    if not _take_out(out, evaluate(instance, node.top, known), known, allowed, node.demands, cutoff):
         return out
     if (allowed.sum(axis=1) == 1).all():
         return _settle(instance, node, allowed, out)
-    relaxed = relax(instance, node.top, allowed, node.start, cutoff, effort, in_time)
+    relaxed = relax(instance, node.top, allowed, node.start, cutoff, effort, in_time, node.demands)
     out.bound, out.multipliers = relaxed.bound, relaxed.multipliers
-    if relaxed.bound <= cutoff or not _take_out(out, relaxed.evaluated, relaxed.multipliers, allowed, cutoff):
+    assert relaxed.multipliers.text  # made here, where other threads can work meanwhile
+    if relaxed.bound <= cutoff or not _take_out(
+        out, relaxed.evaluated, relaxed.multipliers, allowed, node.demands, cutoff
+    ):
         return out
     rng = np.random.default_rng([node.part, instance.seed])
     if climbs:
@@ -96,7 +103,14 @@ def expand(
     return out
 
 
-def _take_out(out: Expansion, found: Evaluated, multipliers: Multipliers, allowed: Flags, cutoff: float) -> bool:
+def _take_out(
+    out: Expansion,
+    found: Evaluated,
+    multipliers: Multipliers,
+    allowed: Flags,
+    demands: tuple[Demand, ...],
+    cutoff: float,
+) -> bool:
     """Take options out whose choice cannot lead above the cutoff, in place; whether anything is left above it."""
     from marginbayes.kernels.branching import forced_bounds
 
@@ -110,6 +124,10 @@ def _take_out(out: Expansion, found: Evaluated, multipliers: Multipliers, allowe
         out.fixed_bound = max(out.fixed_bound, found.constant + float(forced[gone].max()))
         out.fixes += [Fix(i, gone[i].copy(), multipliers) for i in np.flatnonzero(gone.any(axis=1)).tolist()]
         allowed &= ~gone
+        narrowed(allowed, demands)
+        if not allowed.any(axis=1).all():
+            out.bound, out.multipliers = -np.inf, multipliers
+            return False
     return True
 
 
@@ -138,37 +156,15 @@ def _rounded(
 
 
 def _divide(instance: Instance, node: Node, relaxed: Relaxed, allowed: Flags, effort: Effort, out: Expansion) -> None:
-    """Two children, by the feature whose division should lower the bound most."""
-    feature, right = _division(instance, node.top, relaxed, allowed, effort)
-    for side in (right, ~right):
-        child = allowed.copy()
-        child[feature] &= side
-        out.children.append(Child(feature, child, branch_bound(relaxed.evaluated, child)))
+    """Two children, by the options whose choice, and whose ban, should both lower the bound."""
+    out.slots = division(instance, node.top, relaxed, allowed, effort.band)
+    several = len({slot // instance.n_options for slot in out.slots}) > 1
+    without, within = allowed.copy(), allowed.copy()
+    without.flat[list(out.slots)] = False
+    narrowed(without, node.demands)
+    narrowed(within, (*node.demands, Demand(-1, out.slots)))
+    out.children = [
+        Child(True, several, within, branch_bound(relaxed.evaluated, within)),
+        Child(False, False, without, branch_bound(relaxed.evaluated, without)),
+    ]
     out.start = Start.of(restricted(relaxed.shares, allowed), relaxed.multipliers, relaxed.clusters)
-
-
-def _division(instance: Instance, top: int, relaxed: Relaxed, allowed: Flags, effort: Effort) -> tuple[int, Flags]:
-    """Feature to divide, and the options of one side."""
-    from marginbayes.kernels.exact_split import division
-
-    shares = restricted(relaxed.shares, allowed)
-    work = Working(instance, top, allowed, shares, ())
-    work.open_rows(relaxed.multipliers)
-    work.select_rows(effort.band)
-    right = np.zeros(instance.n_options, bool)
-    feature, _ = division(
-        instance.rows(work.rows),
-        work.rows,
-        work.start,
-        instance.samples.weights[work.groups],
-        instance.gamma,
-        work.margins[work.rows],
-        shares,
-        allowed,
-        right,
-    )
-    if feature < 0:  # every share is whole: one option against the rest of the feature with most options
-        feature = int(np.argmax(allowed.sum(axis=1)))
-        right = allowed[feature].copy()
-        right[int(np.argmax(shares[feature]))] = False
-    return feature, right

@@ -1,15 +1,14 @@
 """The record of a search from which its bound can be checked: how the structures were divided, and why parts closed.
 
-Every part of the search is a set of options for each feature. A part is divided by one feature's options; its pieces
-cover it. Options may also be taken out of a part (a "fix") with multipliers whose bound, with that feature confined to
-those options, shows that nothing good is lost. A part that is not divided is closed by multipliers too. The largest
-bound over all fixes and all parts that are not divided is the bound of the whole.
+Every part of the search has a set of options for each feature, and demands: sets of options of which at least one is
+taken. A part is divided by a set of options, its slots (feature * number of options + option): one piece takes none of
+them, the other at least one. Options may also be taken out of a part (a "fix") with multipliers whose bound, with that
+feature confined to those options, shows that nothing good is lost. A part that is not divided is closed by multipliers
+too. The largest bound over all fixes and all parts that are not divided is the bound of the whole.
 """
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.structure.exact.bound import Multipliers
+from marginbayes.structure.exact.bound import Demand, Multipliers
 
-__all__ = ["Fix", "Proof", "bits", "flags"]
+__all__ = ["Fix", "Proof", "bits", "narrowed"]
 
 Flags = NDArray[np.bool_]
 
@@ -41,23 +40,27 @@ class Proof:
     """Parts in the order in which they were made; part p came from `parent[p]` (-1: a whole problem)."""
 
     parent: list[int] = field(default_factory=list)
-    feature: list[int] = field(default_factory=list)  # of a whole problem: the position of its class parents
-    members: list[int] = field(default_factory=list)  # options of that feature, as bits
+    slots: list[tuple[int, ...]] = field(default_factory=list)  # of a whole problem: the position of its class parents
+    taken: list[bool] = field(default_factory=list)  # whether one of the slots is taken, or none
     fixes: list[list[tuple[int, int, int]]] = field(default_factory=list)  # (feature, options, multipliers)
     closed: list[int] = field(default_factory=list)  # multipliers of a part that is not divided, else -1
     multipliers: list[Multipliers] = field(default_factory=list)
     bytes: int = 0
     _known: dict[int, int] = field(default_factory=dict)
 
-    def add(self, parent: int, feature: int, members: int) -> int:
+    def add(self, parent: int, slots: tuple[int, ...], taken: bool) -> int:
         """A new part; its number comes back."""
         self.parent.append(parent)
-        self.feature.append(feature)
-        self.members.append(members)
+        self.slots.append(slots)
+        self.taken.append(taken)
         self.fixes.append([])
         self.closed.append(-1)
         self.bytes += ENTRY_BYTES
         return len(self.parent) - 1
+
+    def demand(self, part: int) -> Demand:
+        """That one of the slots of this part is taken."""
+        return Demand(part, self.slots[part])
 
     def fix(self, part: int, fixes: Iterable[Fix]) -> None:
         """Options are taken out of a part, one feature after the other."""
@@ -85,30 +88,33 @@ class Proof:
         return known
 
     def evidence(self) -> dict[str, Any]:
-        """The record as JSON values."""
+        """The record as JSON values; a price belongs to the demand of the part that it names."""
         return {
             "parent": self.parent,
-            "feature": self.feature,
-            "members": [hex(m) for m in self.members],
+            "slots": [list(slots) for slots in self.slots],
+            "taken": self.taken,
             "fixes": [[[f, hex(m), k] for f, m, k in part] for part in self.fixes],
             "closed": self.closed,
-            "multipliers": [packed(m) for m in self.multipliers],
+            "multipliers": [m.text for m in self.multipliers],
+            "prices": [[[demand.part, price] for demand, price in m.prices] for m in self.multipliers],
         }
+
+
+def narrowed(allowed: Flags, demands: Iterable[Demand]) -> None:
+    """Where all that is left of a demand belongs to one feature, that feature takes it: the rest goes, in place."""
+    n_options, again = allowed.shape[1], True
+    while again:
+        again = False
+        for demand in demands:
+            left = [slot for slot in demand.slots if allowed.flat[slot]]
+            features = {slot // n_options for slot in left or demand.slots[:1]}
+            if len(features) == 1:
+                feature = features.pop()
+                inside = np.isin(np.arange(n_options) + feature * n_options, left)
+                again |= bool((allowed[feature] & ~inside).any())
+                allowed[feature] &= inside
 
 
 def bits(options: Flags) -> int:
     """A set of options as a number, option o being worth 2^o."""
     return sum(1 << int(o) for o in np.flatnonzero(options))
-
-
-def flags(members: int, n_options: int) -> Flags:
-    """The set of options that a number stands for."""
-    return np.array([bool(members >> o & 1) for o in range(n_options)])
-
-
-def packed(multipliers: Multipliers) -> str:
-    """Rows (as differences, ascending) and shares, 32 bits each, compressed, as text."""
-    order = np.argsort(multipliers.rows, kind="stable")
-    rows = np.diff(multipliers.rows[order], prepend=0)
-    both = np.concatenate([rows, multipliers.shares[order]]).astype("<i4")
-    return base64.b64encode(zlib.compress(both.tobytes(), 9)).decode("ascii")

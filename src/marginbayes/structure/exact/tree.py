@@ -16,7 +16,7 @@ from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluat
 from marginbayes.structure.exact.incumbent import Incumbent
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
 from marginbayes.structure.exact.node import Expansion, Node, expand
-from marginbayes.structure.exact.proof import Proof, bits
+from marginbayes.structure.exact.proof import Proof
 from marginbayes.structure.exact.relaxation import Effort, Start
 
 __all__ = ["Limits", "Search"]
@@ -30,7 +30,7 @@ EAGER, SELDOM = 64, 8
 TRACE_POINTS = 2000
 ROOT = Effort(rounds=30, tolerance=1e-3)
 INSIDE = Effort(rounds=3)
-NOTHING = Multipliers(np.empty(0, np.int64), np.empty(0, np.int64))
+NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Search:
         """The end of a search where the class has one level only: every margin is enough, whatever the structure."""
         search = cls(instance, Incumbent(0, choice, instance.ceiling))
         for top in range(len(instance.tops)):
-            search.proof.close(search.proof.add(-1, top, 0), NOTHING)
+            search.proof.close(search.proof.add(-1, (top,), False), NOTHING)
         return search
 
     # -- where it stands
@@ -109,7 +109,7 @@ class Search:
                 self._open(top, seed)
 
     def _open(self, top: int, start: Start) -> None:
-        part = self.proof.add(-1, top, 0)
+        part = self.proof.add(-1, (top,), False)
         allowed = self.instance.root(top)
         found = evaluate(self.instance, top, start.multipliers)
         self.push(Node.of(part, top, allowed, branch_bound(found, allowed), start))
@@ -183,11 +183,12 @@ class Search:
             self._close(node.part, out.multipliers, out.bound)
         for child in out.children:
             assert out.start is not None
-            part = self.proof.add(node.part, child.feature, bits(child.allowed[child.feature]))
+            part = self.proof.add(node.part, out.slots, child.taken)
             if child.bound <= cutoff:
                 self._close(part, out.start.multipliers, child.bound)
-            else:
-                self.push(Node.of(part, node.top, child.allowed, child.bound, out.start))
+                continue
+            demands = (*node.demands, self.proof.demand(part)) if child.demanding else node.demands
+            self.push(Node.of(part, node.top, child.allowed, child.bound, out.start, demands))
 
     def _close(self, part: int, multipliers: Multipliers, bound: float) -> None:
         self.proof.close(part, multipliers)
