@@ -12,7 +12,7 @@ from marginbayes.kernels.exact_climb import free_options, kick
 from marginbayes.kernels.exact_clusters import violated_clusters
 from marginbayes.kernels.exact_interior import Program, interior_step, starting_point
 from marginbayes.kernels.exact_margins import near_hinge
-from marginbayes.kernels.exact_split import division
+from marginbayes.kernels.exact_split import division_by_options as division
 
 
 def random_program(rng, groups, blocks, cuts):
