@@ -15,6 +15,9 @@ __all__ = ["Examples", "Expectation", "TableRows"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# Logs of sums of rows that are proper tables are this near to zero.
+PROPER = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
@@ -44,6 +47,10 @@ class TableRows:
         np.maximum.at(top, self.row_of, weights)
         with np.errstate(divide="ignore"):
             return np.asarray(top + np.log(self.sums(np.exp(weights - top[self.row_of]))))
+
+    def are_proper(self, weights: Floats) -> bool:
+        """Whether the exponentials of each row sum to one, up to rounding."""
+        return bool(np.abs(self.log_sums(weights)).max() <= PROPER)
 
     def normalised(self, weights: Floats) -> Floats:
         """The weights shifted so that the exponentials of each row sum to one."""

@@ -21,8 +21,8 @@ from marginbayes.estimators.validation import Training, read_features, read_trai
 from marginbayes.network import Network
 from marginbayes.sequence.ids import Chains, chains_of, id_column, separate_ids
 from marginbayes.sequence.learners import WeightLearner, WeightResult, named_learner
+from marginbayes.sequence.likeliest import likeliest_chain
 from marginbayes.sequence.model import Cells, ChainExamples, ChainModel
-from marginbayes.sequence.renormalize import renormalize_chain
 from marginbayes.sequence.unroll import unroll
 from marginbayes.solvers import Certificate
 
@@ -31,8 +31,6 @@ __all__ = ["SequenceLabeler"]
 Floats = NDArray[np.float64]
 
 DECODINGS = ("viterbi", "marginal")
-# Rows that sum to one up to this are proper tables.
-PROPER = 1e-9
 
 
 class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -174,11 +172,11 @@ class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.model_ = model
         self.parameter_result_ = result
         self.weights_ = result.weights
-        if np.abs(model.rows.log_sums(result.weights)).max() > PROPER:
+        if not model.rows.are_proper(result.weights):
             lengths = np.diff(examples.offsets)
             # One more position than were seen, so that sequences of one row leave a way on to a second.
             mean = (float(lengths @ examples.weights) + 1.0) / float(examples.weights.sum())
-            self.weights_ = renormalize_chain(model, result.weights, mean)
+            self.weights_ = likeliest_chain(examples, result.weights, mean)
         return self
 
     # -- answers

@@ -19,6 +19,7 @@ from marginbayes.graph.tree import maximum_spanning_forest
 from marginbayes.network import Network
 from marginbayes.scores.information import conditional_mutual_information
 from marginbayes.sequence.learners import WeightLearner, WeightResult, named_learner
+from marginbayes.sequence.likeliest import likeliest_tree
 from marginbayes.sequence.targets import Targets, learn_schema, read_targets
 from marginbayes.sequence.tree import TreeExamples, TreeModel
 from marginbayes.solvers import Certificate
@@ -118,7 +119,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.flat_ = targets.flat
         self.schema_, self.model_, self.parameter_result_ = schema, model, result
         self.classes_ = targets.classes[0] if targets.flat else list(targets.classes)
-        self.weights_ = model.renormalize(result.weights)
+        proper = model.rows.are_proper(result.weights)
+        self.weights_ = result.weights if proper else likeliest_tree(examples, result.weights)
         return self
 
     def _parents(self, targets: Targets) -> tuple[int, ...]:

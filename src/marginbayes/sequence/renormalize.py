@@ -9,6 +9,7 @@ largest eigenvalue of M. Then v = (I - s M)^-1 f is finite and positive, and
 are proper: the rows sum to one by the definition of v. Along a labelling all v cancel but the first, and the powers
 of s count its length, so for observations of a given length P(labels | observations) is unchanged. The factor s is
 free: it decides how long sequences are, and is set so that their mean length is that of the training data.
+`marginbayes.sequence.likeliest` uses what else is free.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import logsumexp
 
 from marginbayes.sequence.model import ChainModel
 
-__all__ = ["log_inverse_times", "renormalize_chain"]
+__all__ = ["log_inverse_times", "log_sum", "renormalize_chain"]
 
 Floats = NDArray[np.float64]
 
@@ -55,9 +55,7 @@ def renormalize_chain(model: ChainModel, weights: Floats, mean_length: float) ->
     new_steps = log_step + log_scale + ahead[model.successor] - ahead[:, None]
     new_end = log_end - ahead
     first = start + ahead[: model.n_labels]
-    return model.rows.normalised(
-        model.flatten(first - logsumexp(first), np.column_stack([new_steps, new_end]), emission)
-    )
+    return model.rows.normalised(model.flatten(first - log_sum(first), np.column_stack([new_steps, new_end]), emission))
 
 
 def log_inverse_times(matrix: Floats, vector: Floats) -> Floats:
@@ -78,15 +76,23 @@ def log_inverse_times(matrix: Floats, vector: Floats) -> Floats:
     raise ValueError("the weights of the steps are too large: their sum over all lengths is infinite")
 
 
+def log_sum(values: Floats, axis: int = 0) -> Floats:
+    """log sum exp along an axis; SciPy's takes ten times as long for small arrays."""
+    top = values.max(axis=axis, keepdims=True)
+    top = np.where(top > -np.inf, top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(values - top).sum(axis=axis)) + top.squeeze(axis))
+
+
 def _times(matrix: Floats, vector: Floats) -> Floats:
-    return np.asarray(logsumexp(matrix + vector, axis=1))
+    return np.asarray(log_sum(matrix + vector, axis=1))
 
 
 def _normalised_emission(model: ChainModel, emission: Floats) -> tuple[Floats, Floats]:
     """Emissions whose levels sum to one for each child and label, and for each label the log of what was taken."""
     result, gained = emission.copy(), np.zeros(model.n_labels)
     for first, last in zip(model.first_cells[:-1], model.first_cells[1:], strict=True):
-        level = logsumexp(emission[first:last], axis=0)
+        level = log_sum(emission[first:last], axis=0)
         result[first:last] -= level
         gained += level
     return result, gained
@@ -115,7 +121,7 @@ def _log_radius(matrix: Floats) -> float:
 
 def _product(matrix: Floats) -> Floats:
     """log of the square of a matrix of logarithms."""
-    return np.asarray(logsumexp(matrix[:, :, None] + matrix[None, :, :], axis=1))
+    return np.asarray(log_sum(matrix[:, :, None] + matrix[None, :, :], axis=1))
 
 
 def _scale_for(matrix: Floats, log_end: Floats, start: Floats, mean_length: float) -> float:
@@ -126,7 +132,7 @@ def _scale_for(matrix: Floats, log_end: Floats, start: Floats, mean_length: floa
         log_scale = limit + np.log1p(-np.exp(log_rest))
         ahead = log_inverse_times(matrix + log_scale, log_end)
         more = log_inverse_times(matrix + log_scale, _times(matrix + log_scale, ahead))
-        return float(np.log(mean_length - 1.0) - logsumexp(start + more) + logsumexp(start + ahead))
+        return float(np.log(mean_length - 1.0) - log_sum(start + more) + log_sum(start + ahead))
 
     low, high = NEAREST, -1e-12
     # Where steps on are so improbable that no usable factor makes sequences that long, the longest have to do.
