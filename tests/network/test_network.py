@@ -5,6 +5,7 @@ import pytest
 
 from marginbayes import Dag, Network
 from marginbayes.data import Rows, Schema, Variable
+from marginbayes.network import evaluate
 from tests.oracles.brute import joint_table, log_joint, random_dag, random_network, with_holes
 
 
@@ -99,7 +100,9 @@ def test_networks_are_equal_when_all_bits_are() -> None:
     assert one != other
 
 
-def test_rows_do_not_influence_each_other() -> None:
+@pytest.mark.parametrize("plain_cells", [0, evaluate.PLAIN_CELLS])
+def test_rows_do_not_influence_each_other(monkeypatch: pytest.MonkeyPatch, plain_cells: int) -> None:
+    monkeypatch.setattr(evaluate, "PLAIN_CELLS", plain_cells)
     rng = np.random.default_rng(3)
     network = random_network(rng, random_dag(rng, 6, 2))
     rows = with_holes(rng, network.sample(50, rng), 0.3)

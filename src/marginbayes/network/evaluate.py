@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from marginbayes.data.rows import Block, Rows
 from marginbayes.graph import Dag, moral_graph
+from marginbayes.network.plain import eliminate_plainly
 
 if TYPE_CHECKING:
     from marginbayes.kernels.layout import Memory, Plan
@@ -27,6 +28,8 @@ PIECE_BYTES = 1 << 19
 SAFE_LOG = 700.0
 # Tables are added together up to this many cells, for calls with this many rows.
 MERGED_CELLS, MERGED_ROWS = 1 << 17, 1 << 13
+# Sums over so many cells are done plainly, in some hundredths of a second: less than loading the compiled sums takes.
+PLAIN_CELLS = 1 << 21
 # Cells for messages that are remembered from row to row.
 REMEMBERED = 1 << 20
 # Cells that the messages of one row may take: 64 MiB at first, 1 GiB at most.
@@ -227,6 +230,11 @@ class Evaluator:
 
     def _add_sums(self, codes: NDArray[Any], joint: Floats) -> None:
         """Complete the log joint of the wholly observed families by what the others sum to."""
+        order, _, cells = self._order
+        if codes.shape[1] * cells * max(self.cardinalities) * self._levels <= PLAIN_CELLS:
+            families = [self._target_last(i, table) for i, table in enumerate(self.tables)]
+            joint[:] = eliminate_plainly(families, self.cardinalities, codes, order)
+            return
         for _ in self._sums(_row_major(codes), joint):
             pass
 
@@ -265,10 +273,14 @@ class Evaluator:
         return plan._replace(capacity=min(2 * lacking, LAST_CAPACITY))
 
     @cached_property
+    def _order(self) -> tuple[list[int], int, float]:
+        return elimination_order(self.dag, self.cardinalities, self.target)
+
+    @cached_property
     def _plan(self) -> Plan:
         from marginbayes.kernels.layout import Plan
 
-        order, width, cells = elimination_order(self.dag, self.cardinalities, self.target)
+        order, width, cells = self._order
         member_at, member, stride, tstride, base = [0], [], [], [], []
         flat, size = [], 0
         for child, table in enumerate(self.tables):
