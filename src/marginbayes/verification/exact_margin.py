@@ -1,15 +1,12 @@
 """Check of an exact maximum-margin structure: margins, objective and every bound of the search, computed anew.
 
-What is to be shown: no structure that the rules allow has a soft margin above the claimed bound. The record divides all
-structures into parts, each a set of options for every feature; here it is checked that the parts cover everything, and
-that each part that is not divided further, and each set of options that was taken out of a part, is bounded by its
-multipliers (see `exact_margin_bound`).
+What is to be shown: no structure that the rules allow has a soft margin above the claimed bound. Here the claim is read
+and the objective computed; `exact_margin_record` checks that the parts of the search cover all structures, and
+`exact_margin_bound` computes what multipliers prove.
 """
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -20,6 +17,7 @@ from numpy.typing import NDArray
 from marginbayes.verification.check import CHECKS
 from marginbayes.verification.document import CertificateError
 from marginbayes.verification.exact_margin_bound import Bounds, Margins, merged
+from marginbayes.verification.exact_margin_record import check_record
 
 __all__ = ["check_exact_margin"]
 
@@ -30,7 +28,6 @@ KEYS = {
     "margin", "gamma", "smoothing", "k", "class_parents", "gap", "names", "cardinalities", "parents", "constraints",
     "redundant", "proof", "nodes", "weight",
 }  # fmt: skip
-WHOLE = 1 << 24
 
 
 def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
@@ -51,7 +48,7 @@ def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], we
     objective = _objective(claim, margins, tops, allowed)
     _leave_out(claim["redundant"], margins, allowed)
     bounds = Bounds(margins, float(document["bound"]))
-    _check_parts(claim["proof"], tops, allowed, bounds)
+    check_record(claim["proof"], [(top, _root(top, allowed)) for top in tops], bounds)
     return objective, max(objective, bounds.largest)
 
 
@@ -140,79 +137,6 @@ def _leave_out(redundant: Sequence[Sequence[int]], margins: Margins, allowed: Fl
         allowed[i, option] = False
     if any(not allowed[i, other] for i, _, other in redundant):
         raise CertificateError("an option was left out for the sake of another one that was left out, too")
-
-
-# -- the record
-
-
-def _check_parts(proof: Mapping[str, Any], tops: list[tuple[int, ...]], allowed: Flags, bounds: Bounds) -> None:
-    count = len(proof["parent"])
-    if any(len(proof[key]) != count for key in ("feature", "members", "fixes", "closed")):
-        raise CertificateError("the lists of the record differ in length")
-    bounds.multipliers = [_unpacked(text, bounds.margins) for text in proof["multipliers"]]
-    children: list[list[int]] = [[] for _ in range(count)]
-    begun: list[int] = []
-    for part, parent in enumerate(proof["parent"]):
-        if parent >= part:
-            raise CertificateError(f"part {part} of the record comes before the part it belongs to")
-        (children[parent] if parent >= 0 else begun).append(part)
-    if sorted(proof["feature"][part] for part in begun) != list(range(len(tops))):
-        raise CertificateError("the record does not treat every set of class parents once")
-    waiting = [(part, tops[proof["feature"][part]], _root(tops[proof["feature"][part]], allowed)) for part in begun]
-    while waiting:
-        part, top, options = waiting.pop()
-        _apply_fixes(proof["fixes"][part], top, options, bounds)
-        if children[part]:
-            waiting += [(c, top, _piece(proof, c, children[part], options)) for c in children[part]]
-            _check_cover(proof, children[part], options)
-        else:
-            bounds.check(proof["closed"][part], top, options)
-
-
-def _apply_fixes(fixes: Sequence[Sequence[Any]], top: tuple[int, ...], options: Flags, bounds: Bounds) -> None:
-    """Options taken out of a part are bounded by themselves."""
-    for feature, members, multipliers in fixes:
-        out = _members(members, options.shape[1])
-        confined = options.copy()
-        confined[feature] &= out
-        bounds.check(multipliers, top, confined)
-        options[feature] &= ~out
-
-
-def _piece(proof: Mapping[str, Any], part: int, siblings: Sequence[int], options: Flags) -> Flags:
-    feature = proof["feature"][part]
-    if feature != proof["feature"][siblings[0]]:
-        raise CertificateError(f"part {part} divides another feature than its siblings")
-    piece = options.copy()
-    piece[feature] &= _members(proof["members"][part], options.shape[1])
-    return piece
-
-
-def _check_cover(proof: Mapping[str, Any], pieces: Sequence[int], options: Flags) -> None:
-    feature, covered = proof["feature"][pieces[0]], np.zeros(options.shape[1], bool)
-    for part in pieces:
-        covered |= _members(proof["members"][part], options.shape[1])
-    if (options[feature] & ~covered).any():
-        raise CertificateError(f"the parts {list(pieces)} of the record do not cover the part they divide")
-
-
-def _members(text: str, n_options: int) -> Flags:
-    value = int(text, 16)
-    return np.array([bool(value >> o & 1) for o in range(n_options)])
-
-
-def _unpacked(text: str, margins: Margins) -> tuple[NDArray[np.int64], Floats]:
-    """Rows and multipliers; they must not be negative, nor exceed the weight of a sample."""
-    both = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i4").astype(np.int64)
-    rows, shares = np.cumsum(both[: len(both) // 2]), both[len(both) // 2 :]
-    if len(rows) != len(shares) or (len(rows) and not 0 <= rows.min() <= rows.max() < margins.n_rows):
-        raise CertificateError("multipliers belong to rows that there are not")
-    sample = rows // margins.rivals if len(rows) else rows
-    if len(set(rows.tolist())) < len(rows) or (shares < 0).any():
-        raise CertificateError("multipliers are negative, or a row has two")
-    if (np.bincount(sample, shares, 1) > WHOLE).any():
-        raise CertificateError("multipliers exceed the weight of their sample")
-    return rows, margins.weights[sample] * (shares / WHOLE)
 
 
 CHECKS["exact-margin"] = check_exact_margin
