@@ -198,7 +198,7 @@ class _Path:
         weights = (found[:, 0] - gamma * found[:, 1]).reshape(self.shape)
         shift = pairs.margins(weights) - gamma
         slack = -(slack_pull + self._row_sums(curvature * shift)) / total
-        slope = self._row_sums(pull * shift) @ np.ones(len(slack)) + slack_pull @ slack
+        slope = pull @ shift + slack_pull @ slack
         slope += (mu * chances / left[self.groups]) @ weights.reshape(-1)
         slope += -(point.gamma**-3 + mu / point.gamma) * gamma
         return _Point(weights, float(gamma), slack), float(-slope)

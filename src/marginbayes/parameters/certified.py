@@ -18,7 +18,15 @@ from marginbayes.network.renormalize import renormalize
 from marginbayes.parameters.design import Design
 from marginbayes.solvers.coordinate import MarginRows
 
-__all__ = ["NORMALIZE", "as_network", "check_married", "distinct_rows", "graph_evidence", "sparse", "subnormalised"]
+__all__ = [
+    "as_network",
+    "check_married",
+    "check_normalize",
+    "distinct_rows",
+    "graph_evidence",
+    "sparse",
+    "subnormalised",
+]
 
 Floats = NDArray[np.float64]
 NORMALIZE = ("likeliest", "plain")

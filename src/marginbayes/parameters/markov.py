@@ -143,7 +143,7 @@ class MarginMarkov(ParameterLearner):
         design = design or Design.of(dag, rows)
         merged = distinct_rows(design)
         reference = design.flatten(start.tables) if self.shrink == "ml" else np.zeros(design.shape)
-        found = self._solve(merged, reference, getattr(previous, "solution", None))
+        found = self._solve(merged, reference, previous.solution if isinstance(previous, MarkovResult) else None)
         network = as_network(schema, design, found.scale * reference + found.weights, start, self.normalize)
         path = tuple(objective for _, objective, _ in found.trace)
         return MarkovResult(network, self._certificate(dag, design, merged, found), path, found)

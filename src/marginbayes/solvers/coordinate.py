@@ -128,13 +128,13 @@ def solve_margin(
     scale : float, default=None
         s, where it is no variable.
     start : MarginSolution, default=None
-        Solution for the same rows with other caps, whose multipliers and scale come first.
+        Solution for the same rows with other caps, whose multipliers and scale come first; that of others is not used.
     tol : float
         Wanted gap, relative to max(1, objective).
     """
     limits = Limits(tol, max_sweeps, callback)
     search = _Search(rows, caps, np.zeros((len(rows), rows.shape[1])) if base is None else base, penalty, limits, seed)
-    if start is not None:
+    if start is not None and start.multipliers.shape == search.multipliers.shape:
         search.resume(start)
     status = "interrupted"
     try:

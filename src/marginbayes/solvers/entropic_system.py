@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 # A mode is factorised if its curvature exceeds that of the diagonal by this factor; at most so many.
 STRONG, MOST_MODES = 1.0, 4000
 # With no more modes than this, the diagonal is that of the groups alone.
-FEW_MODES = 1000
+FEW_MODES = 4000
 # Rows whose curvature is below this part of the diagonal's are left out of products.
 NEGLIGIBLE = 1e-7
 MOST_ITERATIONS = 3000

@@ -107,8 +107,9 @@ class _Search:
         self.depth = cascade(rows.cells, rows.labels, self.levels, self.killed)
         self.live = self.killed == 0
         self.core = np.flatnonzero(self.live.any(axis=1))
-        self.kept, self.cells = _reduced(rows.cells[self.core], fixed)
+        self.kept, cells = _reduced(rows.cells[self.core], fixed)
         self.shape = (len(self.kept), rows.shape[1])
+        self.core_rows = MarginRows(cells, rows.labels[self.core], rows.row_weights[self.core], self.shape)
         self.weights = np.zeros(self.shape)
         self.multipliers = np.zeros((len(rows), rows.shape[1]))
         self.loss, self.bound, self.radius = np.inf, 0.0, LARGEST_RADIUS
@@ -127,7 +128,7 @@ class _Search:
         """Whether presolve or a short descent finds weights under which every row wins."""
         if len(self.core) == 0:
             return "separable"
-        core = MarginRows(self.cells, self.rows.labels[self.core], self.rows.row_weights[self.core], self.shape)
+        core = self.core_rows
         # Pairs that the presolve has satisfied play no part: their rivals start far behind.
         base = np.where(self.live[self.core], 0.0, -1e9)
         base[np.arange(len(core)), core.labels] = 0.0
@@ -149,14 +150,13 @@ class _Search:
 
     def _margins(self, weights: Floats) -> Floats:
         """Margins of the core's pairs, infinite where there is nothing left to do."""
-        labels = self.rows.labels[self.core]
-        scores = MarginRows(self.cells, labels, labels, self.shape).scores(weights)  # type: ignore[arg-type]
+        labels, scores = self.core_rows.labels, self.core_rows.scores(weights)
         margins: Floats = scores[np.arange(len(labels)), labels][:, None] - scores
         margins[~self.live[self.core]] = np.inf
         return margins
 
     def _loss(self, margins: Floats) -> float:
-        return float(self.rows.row_weights[self.core] @ np.maximum(0.0, 1.0 - margins.min(axis=1)))
+        return float(self.core_rows.row_weights @ np.maximum(0.0, 1.0 - margins.min(axis=1)))
 
     # -- working set and interior point
 
@@ -198,12 +198,11 @@ class _Search:
 
     def _pairs(self, work: Booleans) -> PairProblem:
         """The problem over the pairs of the working set."""
-        has = np.flatnonzero(work.any(axis=1))
+        has = self.has = np.flatnonzero(work.any(axis=1))
         start = np.concatenate([[0], np.cumsum(work[has].sum(axis=1))])
         rivals = np.nonzero(work[has])[1]
-        self.has = has
-        at = self.core[has]
-        return PairProblem(self.cells[has], self.rows.labels[at], self.rows.row_weights[at], start, rivals, self.shape)
+        some = self.core_rows
+        return PairProblem(some.cells[has], some.labels[has], some.row_weights[has], start, rivals, self.shape)
 
     def _start(self, problem: PairProblem, work: Booleans) -> InteriorPoint:
         """A point well inside, near the best weights and multipliers known."""
