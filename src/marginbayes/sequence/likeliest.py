@@ -127,7 +127,8 @@ def _chain_sums(model: ChainModel, start: Floats, steps: Floats, factor: Floats)
     if not (ahead > 0).all():
         return np.inf, [np.zeros(model.n_labels)]
     z = float(begin @ ahead)
-    return float(np.log(z)), [np.bincount(model.label_of, behind * ahead / z, model.n_labels)]
+    uses = np.bincount(model.label_of, behind * ahead / z, model.n_labels)
+    return float(np.log(z)), [uses.astype(np.float64, copy=False)]
 
 
 def _tree_sums(model: TreeModel, weights: Floats, factors: list[Floats]) -> tuple[float, list[Floats]]:

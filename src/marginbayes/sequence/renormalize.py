@@ -77,7 +77,7 @@ def log_inverse_times(matrix: Floats, vector: Floats) -> Floats:
 
 
 def log_sum(values: Floats, axis: int = 0) -> Floats:
-    """log sum exp along an axis; SciPy's takes ten times as long for small arrays."""
+    """log sum exp along an axis; SciPy's takes several times as long for small arrays."""
     top = values.max(axis=axis, keepdims=True)
     top = np.where(top > -np.inf, top, 0.0)
     with np.errstate(divide="ignore"):

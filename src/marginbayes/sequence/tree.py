@@ -43,16 +43,13 @@ class TreeModel:
     parents: tuple[int, ...]
     features: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        _parents_first(self.parents)  # a cycle is refused
+
     @cached_property
     def order(self) -> tuple[int, ...]:
         """Labels, parents first."""
-        order: list[int] = []
-        while len(order) < len(self.parents):
-            ready = [k for k, p in enumerate(self.parents) if k not in order and (p < 0 or p in order)]
-            if not ready:
-                raise ValueError(f"the parents {self.parents} form a cycle")
-            order += ready
-        return tuple(order)
+        return _parents_first(self.parents)
 
     @cached_property
     def first_cells(self) -> Integers:
@@ -161,6 +158,16 @@ class TreeModel:
             if self.parents[k] >= 0:
                 tables[self.parents[k]] += level[:, 0]
         return self.flatten(tables, cells)
+
+
+def _parents_first(parents: tuple[int, ...]) -> tuple[int, ...]:
+    order: list[int] = []
+    while len(order) < len(parents):
+        ready = [k for k, p in enumerate(parents) if k not in order and (p < 0 or p in order)]
+        if not ready:
+            raise ValueError(f"the parents {parents} form a cycle")
+        order += ready
+    return tuple(order)
 
 
 class TreeExamples(Examples):
