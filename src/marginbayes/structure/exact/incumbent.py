@@ -17,11 +17,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-ROUNDS = 60
+ROUNDS = 200
 # Losses closer than this, relative to the ceiling, are equal.
 TOLERANCE = 1e-11
 # A search shakes this many features at most, and gives up after this many rounds without success.
-SHAKEN, PATIENCE = 3, 30
+SHAKEN, PATIENCE = 3, 60
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
@@ -77,7 +77,7 @@ class ExactMargin(StructureLearner):
     random_state : int, default=0
         Seed of the search for good structures.
     n_jobs : int or None, default=None
-        Threads, as joblib counts them; they do not change the result.
+        Threads, as joblib counts them; all cores by default. They do not change the result.
     callback : callable or None, default=None
         Called with a `Moment` while the search runs.
 
@@ -140,7 +140,7 @@ class ExactMargin(StructureLearner):
             limits = Limits(self.gap, self.node_limit or math.inf, deadline, wished)
             search = file.resume(instance) or self._begin(instance, schema, limits, began)
             try:
-                status = search.run(limits, effective_n_jobs(self.n_jobs), self._ticker(search, file))
+                status = search.run(limits, self._threads, self._ticker(search, file))
             except KeyboardInterrupt:  # from the callback
                 status = "interrupted"
         file.write(search)
@@ -228,6 +228,10 @@ class ExactMargin(StructureLearner):
             "nodes": search.nodes,
             "proof": search.closed_proof().evidence(),
         }
+
+    @property
+    def _threads(self) -> int:
+        return int(cpu_count() if self.n_jobs is None else effective_n_jobs(self.n_jobs))
 
     @property
     def _gamma(self) -> float:
