@@ -12,11 +12,6 @@ from marginbayes.network.evaluate import Evaluator, elimination_order
 from tests.oracles.brute import log_joint, random_dag, random_network, with_holes
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_summed_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "PLAIN_CELLS", 0)
-
-
 def evaluator(network, target: int = 0) -> Evaluator:
     return Evaluator(network.dag, network.schema.cardinalities, network.tables, target, network.normalized)
 

@@ -65,7 +65,7 @@ def _margin_loss(row: Floats, label: int, gamma: float) -> float:
     return float(max(0.0, gamma - (row[label] - rival)))
 
 
-@njit(inline="always")
+@njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _loss(kind: int, row: Floats, label: int, gamma: float) -> float:
     if kind == RATE:
         return float(_rate_loss(row, label))
@@ -248,11 +248,11 @@ def score_candidates(
     lays them out. The limit falls to the best loss found on the way plus the slack, so only candidates that are
     strictly worse than another one, and not just by rounding, are given up.
     """
-    n_classes, found = cards[0], np.full(len(candidates), np.inf)
-    family = np.append(members, 0)
+    n_classes, found, family = cards[0], np.empty(len(candidates)), np.empty(len(members) + 1, np.int64)
     cells, largest = 1, 0
-    for v in members:
-        cells *= radix[v]
+    for k in range(len(members)):
+        family[k] = members[k]
+        cells *= radix[members[k]]
     for j in candidates:
         largest = max(largest, radix[j])
     without, counts = np.empty(cells * n_classes), np.empty(cells * largest * n_classes)
@@ -278,7 +278,6 @@ def score_candidates(
             kind, gamma, state, order, lead, rival, ahead, first, passed[first], codes[0], weights, index, codes[j],
             radix[j], new, top, lift, limit, row,
         )  # fmt: skip
-        if total <= limit:
-            found[k] = total
-            limit = min(limit, total + slack)
+        found[k] = total if total <= limit else np.inf
+        limit = min(limit, found[k] + slack)
     return found

@@ -145,7 +145,9 @@ class Evaluator:
         summed = self._needs_sums(block)
         if summed is None:
             return
-        if 2 * np.count_nonzero(summed) > len(block):  # the others are passed over faster than they are left out
+        if self._is_small(int(np.count_nonzero(summed))):
+            out[summed] = self._eliminate_plainly(block.codes[:, summed])
+        elif 2 * np.count_nonzero(summed) > len(block):  # the others are passed over faster than they are left out
             self._add_sums(block.codes, out)
         else:
             part = out[summed]
@@ -230,11 +232,6 @@ class Evaluator:
 
     def _add_sums(self, codes: NDArray[Any], joint: Floats) -> None:
         """Complete the log joint of the wholly observed families by what the others sum to."""
-        order, _, cells = self._order
-        if codes.shape[1] * cells * max(self.cardinalities) * self._levels <= PLAIN_CELLS:
-            families = [self._target_last(i, table) for i, table in enumerate(self.tables)]
-            joint[:] = eliminate_plainly(families, self.cardinalities, codes, order)
-            return
         for _ in self._sums(_row_major(codes), joint):
             pass
 
@@ -256,6 +253,13 @@ class Evaluator:
             done = last
             if lacking:
                 plan = self._larger(plan, lacking)
+
+    def _is_small(self, n_rows: int) -> bool:
+        return n_rows * self._order[2] * max(self.cardinalities) * self._levels <= PLAIN_CELLS
+
+    def _eliminate_plainly(self, codes: NDArray[Any]) -> Floats:
+        families = [self._target_last(i, table) for i, table in enumerate(self.tables)]
+        return eliminate_plainly(families, self.cardinalities, codes, self._order[0])
 
     def _eliminate(self, codes: NDArray[Any]) -> Floats:
         joint = np.empty((codes.shape[1], self._levels))

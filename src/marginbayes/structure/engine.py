@@ -63,7 +63,8 @@ class Engine:
         self.cards = np.array(schema.cardinalities, np.int64)
         self.radix = np.array(radices(self.rows), np.int64)
         self.parents: list[Parents] = [(), *([()] * (len(schema.names) - 1))]
-        self.state = np.array(np.broadcast_to(self._prior(), self._shape))
+        self.state = np.empty(self._shape)
+        self.state[:] = self._prior()
         for i in self.features:
             self.add(self.state, i, ())
         # Rows in doubt come first for good: they are looked at most, and rows unlike their neighbours count faster.
