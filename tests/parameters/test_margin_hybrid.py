@@ -92,7 +92,9 @@ def test_the_network_is_that_of_the_certificate(dag: Dag) -> None:
     rivals = own.copy()
     rivals[at, rows.codes[0]] = -np.inf
     hinges = np.maximum(0.0, 3.0 - own[at, rows.codes[0]] + rivals.max(axis=1))
-    with_class = [t for t, parents, i in zip(found.network.tables, dag.parents, range(4), strict=True) if 0 in (*parents, i)]
+    with_class = [
+        t for t, parents, i in zip(found.network.tables, dag.parents, range(4), strict=True) if 0 in (*parents, i)
+    ]
     features = np.array([margin.features(dag, rows.cardinalities, c) for c in rows.codes.T.tolist()])
     flat = np.concatenate([t.ravel() for t in with_class])
     expected = -(weights @ features + 1.0) @ flat + 2.0 * weights @ hinges
@@ -128,20 +130,198 @@ def _hinge(certificate: Any, rows: Rows) -> float:
     return float(sum(k * max(0.0, 2.0 - (d @ w).min()) for d, k in pairs))
 
 
-def test_a_table_row_that_vanishes_leaves_a_normalised_network_with_the_decisions_of_the_optimum() -> None:
-    # "c" has fewer levels than "a", the parent of its parent, so smoothing counts more for "b" in its own table.
-    network, rows = vanishing(3)
-    found = MarginHybrid(100.0, 5.0, tol=1e-8).learn(network.schema, TAN, rows)
-    weights = np.asarray(found.certificate.evidence["weights"])
-    sums = np.exp(weights[-6:]).reshape(3, 2, 2).sum(axis=1)
-    assert sums.min() < 0.9
+def test_a_table_row_that_vanishes_leaves_a_normalised_network_with_the_margins_of_the_optimum() -> None:
     cp = pytest.importorskip("cvxpy")
+    # "c" has fewer levels than "a", the parent of its parent: smoothing counts more for "b" in b's own table than in c's.
+    rng = np.random.default_rng(3)
+    network = random_network(rng, TAN, (2, 8, 2, 2))
+    rows = network.sample(30, rng)
+    found = MarginHybrid(100.0, 5.0, tol=1e-8).learn(network.schema, TAN, rows)
+    w = [np.asarray(t) for t in np.split(np.asarray(found.certificate.evidence["weights"]), [1, 9, 25])]
+    assert np.exp(w[3]).reshape(2, 2, 2).sum(axis=1).min() < 0.9
     assert found.certificate.objective == pytest.approx(margin.hybrid(cp, TAN, rows, 100.0, 5.0), rel=1e-6)
     assert found.network.normalized
+    a, b, c = rows.codes[1:].astype(int)
+    scores = w[0][0] + w[1][a] + w[2][2 * a + b] + w[3][2 * b + c]
+    joint = found.network.log_joint(rows)
+    np.testing.assert_allclose(joint[:, 0] - joint[:, 1], scores[:, 0] - scores[:, 1], atol=1e-9)
     verify(found.certificate.to_document(), rows.codes)
+    # Smoothing that agrees between tables leaves every row its counts.
+    even = MarginHybrid(100.0, 5.0, kind="ess").learn(network.schema, TAN, rows).certificate.evidence["weights"]
+    np.testing.assert_allclose(np.exp(even[25:]).reshape(2, 2, 2).sum(axis=1), 1.0, atol=1e-9)
 
 
-def vanishing(seed: int) -> tuple[Network, Rows]:
-    rng = np.random.default_rng(seed)
-    network = random_network(rng, TAN, (2, 5, 3, 2))
-    return network, network.sample(12, rng)
+def test_a_row_that_vanishes_below_unjoined_parents_is_scaled_and_the_status_says_so() -> None:
+    network, rows = problem(0, UNMARRIED, holes=0.3)
+    found = MarginHybrid(10.0, 0.5).learn(network.schema, UNMARRIED, rows)
+    assert found.certificate.status == "optimal; rows that sum to less than one were scaled to one"
+    assert found.network.normalized
+
+
+def test_repeated_rows_weigh_as_much_as_weights_and_weight_zero_is_absence() -> None:
+    network, rows = problem(8, TAN)
+    counts = np.arange(len(rows)) % 3
+    repeated = Rows(np.repeat(rows.codes, counts, axis=1), rows.cardinalities)
+    weighted = rows.reweighted(counts.astype(float))
+    a = MarginHybrid(2.0, 3.0, tol=1e-9).learn(network.schema, TAN, weighted).certificate
+    b = MarginHybrid(2.0, 3.0, tol=1e-9).learn(network.schema, TAN, repeated).certificate
+    assert a.objective == pytest.approx(b.objective, rel=1e-8)
+    verify(a.to_document(), weighted.codes, weighted.weights)
+    verify(b.to_document(), weighted.codes[:, counts > 0], weighted.weights[counts > 0])
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    network, rows = problem(9, TAN)
+    shuffled = rows.take(np.random.default_rng(0).permutation(len(rows)))
+    a, b = (MarginHybrid().learn(network.schema, TAN, r).certificate for r in (rows, shuffled))
+    assert a.objective == pytest.approx(b.objective, rel=1e-9)
+    verify(a.to_document(), shuffled.codes, shuffled.weights)
+
+
+def test_the_callback_sees_bounds_that_only_rise_and_objectives_that_only_fall() -> None:
+    network, rows = problem(10, TAN)
+    seen: list[Moment] = []
+    MarginHybrid(3.0, 4.0, callback=seen.append).learn(network.schema, TAN, rows)
+    assert len(seen) > 3
+    assert all(b.objective <= a.objective and b.bound >= a.bound for a, b in pairwise(seen))
+    assert seen[-1].gap <= 1e-6
+
+
+def test_interrupting_keeps_the_best_and_says_so() -> None:
+    network, rows = problem(11, TAN)
+    seen: list[Moment] = []
+
+    def stop(moment: Moment) -> None:
+        seen.append(moment)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    found = MarginHybrid(3.0, 4.0, callback=stop).learn(network.schema, TAN, rows)
+    assert found.certificate.status == "interrupted"
+    assert found.certificate.objective == seen[-1].objective
+    assert found.network.normalized
+    verify(found.certificate.to_document(), rows.codes, rows.weights)
+
+
+@pytest.mark.parametrize(
+    ("limit", "status"), [({"max_iter": 2}, "iteration limit"), ({"time_limit": 1e-9}, "time limit")]
+)
+def test_limits_keep_the_best_and_say_so(limit: dict[str, Any], status: str) -> None:
+    network, rows = problem(11, TAN)
+    found = MarginHybrid(3.0, 4.0, **limit).learn(network.schema, TAN, rows)
+    assert found.certificate.status == status
+    verify(found.certificate.to_document(), rows.codes, rows.weights)
+
+
+def test_one_class_and_one_row_are_no_trouble() -> None:
+    for classes, n in [(1, 5), (3, 1)]:
+        network, rows = problem(12, NB, n=n, classes=classes)
+        found = MarginHybrid().learn(network.schema, NB, rows)
+        assert found.network.normalized
+        assert found.certificate.status == "optimal"
+        verify(found.certificate.to_document(), rows.codes, rows.weights)
+
+
+def _changed(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The document with other claims or evidence, sealed anew as a forger would."""
+    claims = {k: v for k, v in changes.items() if k in document}
+    evidence = {k: v for k, v in changes.items() if k not in document}
+    return seal({**document, **claims, "evidence": {**document["evidence"], **evidence}})
+
+
+def test_certificates_that_were_tampered_with_are_refused() -> None:
+    network, rows = problem(5, TAN)
+    document = MarginHybrid(2.0, 3.0).learn(network.schema, TAN, rows).certificate.to_document()
+    verify(_changed(document), rows.codes, rows.weights)
+    evidence = document["evidence"]
+    duals, values = evidence["duals"], np.asarray(evidence["duals"]["values"])
+    lifted = (np.asarray(evidence["weights"]) + 0.1).tolist()
+    for forged, says in [
+        ({"objective": document["objective"] * 0.99}, "objective"),
+        ({"bound": document["objective"]}, "only the bound"),
+        ({"weights": lifted}, "sums to more than one"),
+        ({"duals": {**duals, "values": (1.5 * values).tolist()}}, "more than its cost"),
+        ({"duals": {**duals, "values": (-values).tolist()}}, "negative"),
+        ({"B": 2.1}, "objective"),
+        ({"target": 3.1}, "objective"),
+        ({"smoothing": 0.5}, "objective"),
+        ({"smoothing": 0.0}, "smoothing"),
+        ({"kind": "other"}, "other"),
+        ({"B": -1.0}, "B=-1"),
+    ]:
+        with pytest.raises(CertificateError, match=says):
+            verify(_changed(document, **forged), rows.codes, rows.weights)
+
+
+def test_multipliers_that_overdraw_a_cell_prove_nothing() -> None:
+    network, rows = problem(5, TAN)
+    document = MarginHybrid(100.0, 3.0).learn(network.schema, TAN, rows).certificate.to_document()
+    duals = document["evidence"]["duals"]
+    most = {**duals, "values": [50.0 / len(duals["values"])] * len(duals["values"])}
+    one = {"rows": duals["rows"][:1], "classes": duals["classes"][:1], "values": [40.0]}
+    with pytest.raises(CertificateError, match="more from a cell than it has"):
+        verify(_changed(document, duals=one), rows.codes, rows.weights)
+    with pytest.raises(CertificateError, match="only the bound"):
+        verify(_changed(document, duals={**most, "values": [0.0] * len(duals["values"])}), rows.codes, rows.weights)
+
+
+def test_tuning_chooses_from_the_grid_and_starts_at_neighbours() -> None:
+    network, rows = problem(6, TAN, n=80)
+    grid = {"B": [0.1, 10.0], "target": ["auto", 4.0]}
+    found = MarginHybrid(tune=grid, random_state=0).learn(network.schema, TAN, rows)
+    assert [t.parameters for t in found.trials] == [  # type: ignore[attr-defined]
+        {"B": 0.1, "target": "auto"},
+        {"B": 0.1, "target": 4.0},
+        {"B": 10.0, "target": 4.0},
+        {"B": 10.0, "target": "auto"},
+    ]
+    again = MarginHybrid(**found.best).learn(network.schema, TAN, rows)  # type: ignore[attr-defined]
+    assert found.certificate.objective == pytest.approx(again.certificate.objective, rel=2e-6)
+
+
+def test_a_start_at_the_solution_needs_fewer_steps() -> None:
+    network, rows = problem(7, TAN, n=200)
+    cold = MarginHybrid(10.0, 4.0).learn(network.schema, TAN, rows)
+    warm = MarginHybrid(10.0, 4.2).learn(network.schema, TAN, rows, start=cold.network)
+    fresh = MarginHybrid(10.0, 4.2).learn(network.schema, TAN, rows)
+    assert warm.certificate.objective == pytest.approx(fresh.certificate.objective, rel=2e-6)
+    assert len(warm.path) < len(fresh.path)
+
+
+def test_the_number_of_threads_does_not_change_the_result() -> None:
+    network, rows = problem(7, TAN, n=200)
+    one, two = (MarginHybrid(n_jobs=k).learn(network.schema, TAN, rows).network for k in (1, 2))
+    assert one == two
+
+
+def test_the_target_by_default_is_the_median_margin_of_maximum_likelihood() -> None:
+    network, rows = problem(7, TAN, n=201)
+    rows = rows.reweighted(None)
+    found = MarginHybrid().learn(network.schema, TAN, rows).certificate.evidence["target"]
+    joint = MaximumLikelihood().learn(network.schema, TAN, rows).network.log_joint(rows)
+    rivals = joint.copy()
+    rivals[np.arange(201), rows.codes[0]] = -np.inf
+    assert found == pytest.approx(np.median(joint[np.arange(201), rows.codes[0]] - rivals.max(axis=1)))
+
+
+def test_class_weights_of_the_estimator_are_costs_of_missing_margin() -> None:
+    network, rows = problem(9, NB, n=60, classes=2)
+    X, y = rows.codes[1:].T.astype(str), rows.codes[0]
+    plain = BayesNetClassifier("nb", MarginHybrid(5.0)).fit(X, y)
+    heavy = BayesNetClassifier("nb", MarginHybrid(5.0), class_weight={0: 1.0, 1: 20.0}).fit(X, y)
+    assert (heavy.predict(X) == 1).sum() > (plain.predict(X) == 1).sum()
+    named = BayesNetClassifier("nb", "mm-hybrid").fit(X, y)
+    assert named.certificates_
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *({"B": 0.0}, {"B": np.inf}, {"target": "x"}, {"target": -1.0}, {"smoothing": 0.0}, {"kind": "floor"}),
+        *({"tol": -1.0}, {"max_iter": 0}, {"time_limit": 0.0}),
+    ],
+)
+def test_wrong_choices_are_refused_by_name(arguments: dict[str, Any]) -> None:
+    network, rows = problem(13, NB)
+    with pytest.raises(ValueError, match=next(iter(arguments))):
+        clone(MarginHybrid(**arguments)).learn(network.schema, NB, rows)

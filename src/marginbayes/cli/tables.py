@@ -70,7 +70,7 @@ class Training:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.X.shape[1] - (self.sequence is not None)
+        return int(self.X.shape[1]) - (self.sequence is not None)
 
 
 # -- reading
