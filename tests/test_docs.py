@@ -229,7 +229,8 @@ def test_the_command_line_page_names_exactly_the_options_there_are() -> None:
 
     page = (DOCS / "command-line.md").read_text("utf-8")
     group: Any = typer.main.get_command(app)
-    commands = [group, *group.commands.values(), *group.commands["data"].commands.values()]
+    inner = [command for name in ("data", "study") for command in group.commands[name].commands.values()]
+    commands = [group, *group.commands.values(), *inner]
     known = {word for command in commands for option in command.params for word in option.opts if word[:2] == "--"}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page))
     assert named - known <= {"--help"}

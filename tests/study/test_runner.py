@@ -75,7 +75,7 @@ def study(tmp_path):
 
 def essence(records):
     """What does not depend on the clock."""
-    timed = ("fit_seconds", "predict_seconds")
+    timed = ("fit_seconds", "predict_seconds", "structure_seconds")
     return {
         r.key: (r.status, json.dumps({k: v for k, v in r.result.items() if k not in timed}, sort_keys=True))
         for r in records

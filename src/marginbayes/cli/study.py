@@ -32,7 +32,10 @@ Budget = Annotated[
     float | None,
     typer.Option("--budget", metavar="SECONDS", help="Give a task up after so long.", show_default=False),
 ]
-Experiments = Annotated[list[str] | None, typer.Option("--experiment", "-e", metavar="NAME", show_default=False)]
+Experiments = Annotated[
+    list[str] | None,
+    typer.Option("--experiment", "-e", metavar="NAME", help="Only these experiments.", show_default=False),
+]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="NAME", help="Only these sets.", show_default=False)]
 Methods = Annotated[
     list[str] | None, typer.Option("--method", metavar="NAME", help="Only these methods.", show_default=False)
