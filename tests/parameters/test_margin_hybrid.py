@@ -41,7 +41,7 @@ def test_the_optimum_is_that_of_a_generic_solver(dag: Dag, holes: float, B: floa
     cp = pytest.importorskip("cvxpy")
     network, rows = problem(0, dag, holes=holes)
     found = MarginHybrid(B, target, tol=1e-8).learn(network.schema, dag, rows).certificate
-    assert found.status == "optimal"
+    assert found.status.startswith("optimal")
     assert found.objective == pytest.approx(margin.hybrid(cp, dag, rows, B, target), rel=1e-6)
 
 
@@ -82,7 +82,7 @@ def test_certificates_are_never_wrong(
     assert second.status.startswith("optimal")
 
 
-@pytest.mark.parametrize("dag", [NB, TAN, PARENTED, UNMARRIED], ids=["nb", "tan", "parented", "fig2"])
+@pytest.mark.parametrize("dag", [NB, TAN, PARENTED], ids=["nb", "tan", "parented"])
 def test_the_network_is_that_of_the_certificate(dag: Dag) -> None:
     network, rows = problem(2, dag)
     found = MarginHybrid(2.0, 3.0).learn(network.schema, dag, rows)
@@ -132,7 +132,7 @@ def _hinge(certificate: Any, rows: Rows) -> float:
 
 def test_a_table_row_that_vanishes_leaves_a_normalised_network_with_the_margins_of_the_optimum() -> None:
     cp = pytest.importorskip("cvxpy")
-    # "c" has fewer levels than "a", the parent of its parent: smoothing counts more for "b" in b's own table than in c's.
+    # "c" has fewer levels than "a", the parent of its parent: smoothing adds less to c's table than to b's.
     rng = np.random.default_rng(3)
     network = random_network(rng, TAN, (2, 8, 2, 2))
     rows = network.sample(30, rng)
@@ -244,7 +244,7 @@ def test_certificates_that_were_tampered_with_are_refused() -> None:
         ({"duals": {**duals, "values": (-values).tolist()}}, "negative"),
         ({"B": 2.1}, "objective"),
         ({"target": 3.1}, "objective"),
-        ({"smoothing": 0.5}, "objective"),
+        ({"smoothing": 2.0}, "objective"),
         ({"smoothing": 0.0}, "smoothing"),
         ({"kind": "other"}, "other"),
         ({"B": -1.0}, "B=-1"),
@@ -305,13 +305,13 @@ def test_the_target_by_default_is_the_median_margin_of_maximum_likelihood() -> N
 
 
 def test_class_weights_of_the_estimator_are_costs_of_missing_margin() -> None:
-    network, rows = problem(9, NB, n=60, classes=2)
+    rows = problem(9, NB, n=60, classes=2)[1]
     X, y = rows.codes[1:].T.astype(str), rows.codes[0]
     plain = BayesNetClassifier("nb", MarginHybrid(5.0)).fit(X, y)
     heavy = BayesNetClassifier("nb", MarginHybrid(5.0), class_weight={0: 1.0, 1: 20.0}).fit(X, y)
     assert (heavy.predict(X) == 1).sum() > (plain.predict(X) == 1).sum()
     named = BayesNetClassifier("nb", "mm-hybrid").fit(X, y)
-    assert named.certificates_
+    assert named.parameter_result_.certificate.gap <= 1e-6
 
 
 @pytest.mark.parametrize(

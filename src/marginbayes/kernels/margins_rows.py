@@ -228,7 +228,7 @@ def _row_step(step: float, nearly: float, eta: Floats, spare: float, d_eta: Floa
     longest = _shorter(1e300, spare, d_spare)
     for c in range(len(eta)):
         longest = _shorter(longest, eta[c], d_eta[c])
-    return min(step, nearly * longest)
+    return step if step < nearly * longest else nearly * longest
 
 
 @njit(inline="always")

@@ -39,6 +39,8 @@ SMALL, GROW = 0.1, 2.0
 TIMID, BOLD = 0.9, 0.05
 # Steps shorter than this get nowhere.
 SHORTEST = 1e-9
+# Products that add up to less than this part of the objective are rounding: there is nothing left to gain.
+SMALLEST = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,16 +112,20 @@ def minimise(
             raise _TimeIsUp
 
     path, status, steps = None, "optimal", 0
+    share = _first_share(problem) if start is None else 1.0
     try:
         while not best.within(tol):
             if steps == max_iter:
                 status = "iteration limit"
                 break
-            path = path or _Path(problem, first, _first_mu(problem, best, start is not None), check)
+            path = path or _Path(problem, first, _first_mu(problem, best), share, check)
             path.step()
             steps += 1
+            if path.stuck and path.mu < SMALLEST * abs(best.objective) / path.eta.size:
+                status = "stalled"
+                break
             if path.stuck:
-                path = _Path(problem, best.weights, 10.0 * path.mu, check)
+                path = _Path(problem, best.weights, 10.0 * path.mu, 1.0, check)
             _consider(problem, best, path)
             best.note()
             if watch is not None:
@@ -169,10 +175,15 @@ def _fitting(problem: EntropicHinge, eta: Floats | None) -> Floats:
     return np.asarray(eta * np.minimum(1.0, problem.caps / np.maximum(totals, 1e-300))[:, None])
 
 
-def _first_mu(problem: EntropicHinge, best: _Best, warm: bool) -> float:
+def _first_mu(problem: EntropicHinge, best: _Best) -> float:
     """Products at the start: a part of the gap for each row and class."""
-    share = (best.objective - best.bound) / problem.layout.labels.size / problem.layout.counts.shape[1]
-    return share * (0.1 if warm else 1.0)
+    return float((best.objective - best.bound) / (len(problem.caps) * problem.layout.counts.shape[1]))
+
+
+def _first_share(problem: EntropicHinge) -> float:
+    """Part of the caps to begin with, where the weights know nothing of margins."""
+    total = problem.layout.counts[problem.layout.blocks == 0].sum()
+    return min(1.0, SMALL * float(total / problem.caps.sum()))
 
 
 # -- the path
@@ -181,13 +192,15 @@ def _first_mu(problem: EntropicHinge, best: _Best, warm: bool) -> float:
 class _Path:
     """Where the method is, and how it goes on."""
 
-    def __init__(self, problem: EntropicHinge, weights: Floats, mu: float, check: Callable[[], None]) -> None:
+    def __init__(
+        self, problem: EntropicHinge, weights: Floats, mu: float, share: float, check: Callable[[], None]
+    ) -> None:
         from marginbayes.kernels.margins_rows import centre_rows
 
         self.problem, self.layout, self.check = problem, problem.layout, check
         self.weights, self.mu, self.stuck = weights.copy(), mu, False
-        self.share = min(1.0, SMALL * float(self.layout.counts[self.layout.blocks == 0].sum() / problem.caps.sum()))
-        self.timid = TIMID
+        self.share = share
+        self.timid, self.iterations = TIMID, 0
         rows, classes = len(problem.caps), weights.shape[1]
         self.eta, self.room = np.empty((rows, classes)), np.empty((rows, classes))
         self.spare, self.slack = np.empty(rows), np.empty(rows)
@@ -212,6 +225,7 @@ class _Path:
         ahead = products_ahead(reach, NEARLY, *self._rows, *self.change) / self.eta.size / self.mu
         goal = min(self.timid, max(ahead**3, 1e-3)) * self.mu
         change = self._newton(goal, reach * reach)
+        self.iterations = self.system.iterations
         length = self._length(*change)
         d_weights, d_logs = self._limit(length, *change)
         self.stuck = length < SHORTEST
@@ -240,7 +254,7 @@ class _Path:
         h = amounts / (1.0 + self.excess)
         kappa = np.maximum(layout.group_sums(mu / (1.0 + self.excess)), 1e-9 * self.totals)
         self.curvature = Curvature(theta, tau, total, h, kappa)
-        self.system = System(layout, self.curvature)
+        self.system = System(layout, self.curvature, self.iterations)
         self.bar = max(RELATIVE * self.system.size(self.missing), ABSOLUTE * mu)
 
     def _newton(self, goal: float, scale: float) -> tuple[Floats, Floats]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
+from marginbayes.solvers.cholesky import factorised, solved
 from marginbayes.solvers.entropic import Layout
 
 __all__ = ["Curvature", "System"]
@@ -21,10 +21,11 @@ __all__ = ["Curvature", "System"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# A mode is factorised if its curvature exceeds that of the diagonal by this factor; at most so many.
-STRONG, MOST_MODES = 1.0, 4000
-# With no more modes than this, the diagonal is that of the groups alone.
-FEW_MODES = 4000
+# A mode is factorised if its curvature exceeds that of the diagonal by this factor.
+STRONG = 1.0
+# So many modes may be factorised in any case, and up to so many (half a gigabyte) if that costs less than the
+# iterations of the step before did: a product costs about 36 times a third of a cube for each non-zero.
+FEW_MODES, MOST_MODES, PRODUCT = 4000, 8000, 36.0
 # Rows whose curvature is below this part of the diagonal's are left out of products.
 NEGLIGIBLE = 1e-7
 MOST_ITERATIONS = 3000
@@ -42,11 +43,13 @@ class Curvature:
 
 
 class System:
-    """Solves the system at one point for any right side."""
+    """Solves the system at one point for any right side; `before` are the iterations that the last point took."""
 
-    def __init__(self, layout: Layout, curvature: Curvature) -> None:
+    def __init__(self, layout: Layout, curvature: Curvature, before: int = 0) -> None:
         self.layout, self.curvature = layout, curvature
         self.iterations = 0
+        work = PRODUCT * before * len(layout.coded[1]) * layout.counts.shape[1]
+        self.most = int(min(MOST_MODES, max(FEW_MODES, np.cbrt(work))))
         diagonal = self._diagonal()
         modes = self._choose(curvature.h + diagonal)
         self.rows, self.first, self.second = modes
@@ -67,12 +70,12 @@ class System:
         sums, others, top = self._leverages(diagonal)
         self.live = np.flatnonzero(np.maximum(sums, others.max(axis=1)) > NEGLIGIBLE)
         alone, among, _ = self._leverages(k.h)
-        if (alone > STRONG).sum() + (among > STRONG).sum() <= FEW_MODES:
+        if (alone > STRONG).sum() + (among > STRONG).sum() <= self.most:
             sums, others = alone, among
         bar = STRONG
         strong = np.concatenate([sums[sums > bar], others[others > bar]])
-        if len(strong) > MOST_MODES:
-            bar = float(np.partition(strong, -MOST_MODES)[-MOST_MODES])
+        if len(strong) > self.most:
+            bar = float(np.partition(strong, -self.most)[-self.most])
         own, (row, rival) = np.flatnonzero(sums > bar), np.nonzero(others > bar)
         rows = np.concatenate([own, row])
         first = np.concatenate([layout.labels[own], top[row]])
@@ -96,31 +99,36 @@ class System:
     def _factorise(self, diagonal: Floats) -> None:
         """Cholesky factor of the strong modes over a diagonal of all the rest."""
         k, layout = self.curvature, self.layout
-        size = len(self.rows)
-        matrix = np.zeros((size, size))
+        self.starts = np.append(np.flatnonzero(np.diff(self.rows, prepend=-1)), len(self.rows))
+        matrix = np.zeros((len(self.rows), len(self.rows)))
         rest = k.h + np.maximum(diagonal - self._strong_diagonal(matrix), 1e-12 * diagonal)
         self.inverse = 1.0 / rest
         scale = np.sqrt(k.kappa + layout.group_sums(k.h * k.h * self.inverse))
         self.pull = k.h * self.inverse / layout.spread(scale)
-        if size:
-            self._add_products(matrix)
-            self.scale = 1.0 / np.sqrt(matrix.diagonal())
-            matrix *= self.scale[:, None]
-            matrix *= self.scale
-            matrix[np.diag_indices(size)] += 1e-12  # rounding
-            self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        self.factor = factorised(matrix, self._fill)
 
-    def _strong_diagonal(self, matrix: Floats) -> Floats:
-        """Put the modes' inverse curvature into the matrix; return their share of the diagonal."""
+    def _fill(self, matrix: Floats) -> None:
+        """Add what is to be factorised, scaled to a diagonal of ones."""
+        self._add_blocks(matrix)
+        self._add_products(matrix)
+        self.scale = 1.0 / np.sqrt(matrix.diagonal())
+        matrix *= self.scale[:, None]
+        matrix *= self.scale
+
+    def _strong_diagonal(self, memory: Floats) -> Floats:
+        """Share of the modes in the diagonal; the memory is for what else comes out."""
+        coefficients = np.zeros_like(self.curvature.theta)
+        coefficients[self.rows[self.starts[:-1]]] = self._add_blocks(memory)
+        return self.layout.sums(coefficients)
+
+    def _add_blocks(self, matrix: Floats) -> Floats:
+        """Add the modes' inverse curvature to the matrix; return the diagonal of the curvature for each row."""
         from marginbayes.kernels.margins_system import mode_blocks
 
-        k = self.curvature
-        self.starts = starts = np.append(np.flatnonzero(np.diff(self.rows, prepend=-1)), len(self.rows))
-        by_row = np.zeros((len(starts) - 1, k.theta.shape[1]))
-        mode_blocks(starts, self.rows, self.first, self.second, self.layout.labels, k.theta, k.tau, matrix, by_row)
-        coefficients = np.zeros_like(k.theta)
-        coefficients[self.rows[starts[:-1]]] = by_row
-        return self.layout.sums(coefficients)
+        k, labels = self.curvature, self.layout.labels
+        by_row = np.zeros((len(self.starts) - 1, k.theta.shape[1]))
+        mode_blocks(self.starts, self.rows, self.first, self.second, labels, k.theta, k.tau, matrix, by_row)
+        return by_row
 
     def _add_products(self, matrix: Floats) -> None:
         from marginbayes.kernels.margins_system import mode_products
@@ -162,11 +170,14 @@ class System:
             )
 
         hx = k.h * x
-        return hx + k.h * layout.spread(layout.group_sums(hx) / k.kappa) + layout.summed(work, len(self.live))
+        whole: Floats = hx + k.h * layout.spread(layout.group_sums(hx) / k.kappa)
+        whole += layout.summed(work, len(self.live))
+        return whole
 
     def _base_inverse(self, x: Floats) -> Floats:
         """The inverse of diagonal and groups, without modes."""
-        return x * self.inverse - self.pull * self.layout.spread(self.layout.group_sums(self.pull * x))
+        pulled = self.pull * self.layout.spread(self.layout.group_sums(self.pull * x))
+        return np.asarray(x * self.inverse - pulled)
 
     def correct(self, residual: Floats, d_eta: Floats, d_spare: Floats) -> None:
         """Take the strong modes' part of a residual out of the change of the multipliers.
@@ -186,7 +197,7 @@ class System:
         scores = np.empty(len(self.rows))
         if len(scores):
             mode_scores(*self.layout.coded, self.rows, self.first, self.second, *self.layout.code(y), scores)
-            scores = self.scale * cho_solve((self.factor[0], True), self.scale * scores, check_finite=False)
+            scores = self.scale * solved(self.factor, self.scale * scores)
         return scores
 
     def precondition(self, x: Floats) -> Floats:

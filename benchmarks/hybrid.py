@@ -1,0 +1,226 @@
+"""Likelihood and margin with a certificate: beside a generic solver, and over a grid of settings.
+
+    python benchmarks/hybrid.py ratio                         # Clarabel through cvxpy at equal objective, minutes
+    python benchmarks/hybrid.py grid --file grid.jsonl        # every set at hand, naive Bayes and TAN; resumes
+    python benchmarks/hybrid.py grid --sets vehicle satimage  # some of them
+    python benchmarks/hybrid.py table --file grid.jsonl       # what the file says, and the cells that miss
+
+*Ratio*: both solve the same problem; Clarabel's time is that of its solver alone, without building the problem, ours
+that of `learn`, all included. Both objectives are printed.
+
+*Grid*: B in {.01, .1, 1, 10, 100} times target in {.1, 1, 2, 5, 10} nats; each cell starts at the network of the one
+before it with the same B. A cell misses if its relative gap is above 1e-6 after ten minutes of processor time. Times
+are of the processor, one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from _protocol import SETS, Encoded, folds
+
+from marginbayes import Dag
+from marginbayes.parameters import MarginHybrid
+from marginbayes.parameters.certified import distinct_rows
+from marginbayes.parameters.design import Design
+from marginbayes.solvers import Moment
+from marginbayes.solvers.coordinate import MarginRows
+
+WANTED, TOL, LIMIT = 100.0, 1e-6, 600.0
+COSTS, TARGETS = (0.01, 0.1, 1.0, 10.0, 100.0), (0.1, 1.0, 2.0, 5.0, 10.0)
+STRUCTURES = ("nb", "tan")
+RATIO_CELLS = ((1.0, 1.0), (1.0, 5.0), (10.0, 5.0))
+
+
+def encoded(name: str) -> Encoded:
+    """The training part of a set by the papers' protocol; of folds the first."""
+    return next(iter(folds(name, 0))).encoded
+
+
+# -- beside Clarabel
+
+
+def differences(rows: MarginRows) -> tuple[sp.csr_array, sp.csr_array]:
+    """Delta (pairs x weights) and the matrix that gives each pair its row's slack."""
+    n, (cells, classes) = len(rows), rows.shape
+    at = np.repeat(np.arange(n), classes)
+    rival = np.tile(np.arange(classes), n)
+    at, rival = (part[rival != rows.labels[at]] for part in (at, rival))
+    line = np.repeat(np.arange(len(at)), rows.cells.shape[1])
+    shape, ones = (len(at), cells * classes), np.ones(len(line))
+    own, other = ((rows.cells[at] * classes + c[:, None]).ravel() for c in (rows.labels[at], rival))
+    delta = sp.csr_array((ones, (line, own)), shape) - sp.csr_array((ones, (line, other)), shape)
+    return delta, sp.csr_array((np.ones(len(at)), (np.arange(len(at)), at)), (len(at), n))
+
+
+def table_rows(design: Design) -> list[np.ndarray]:
+    """For each family the numbers of its weights, as rows of its table x levels."""
+    numbers, found, start = np.arange(np.prod(design.shape)).reshape(design.shape), [], 0
+    for i, size in zip(design.families, design.sizes, strict=True):
+        part = numbers[start : start + size]
+        levels = design.cardinalities[i]
+        found.append(part if i == 0 else part.reshape(-1, levels, design.shape[1]).swapaxes(1, 2).reshape(-1, levels))
+        start += size
+    return found
+
+
+def counts(design: Design, rows: MarginRows) -> np.ndarray:
+    """Counts with one added to each cell, flat."""
+    out = np.ones(design.shape)
+    for column in rows.cells.T:
+        np.add.at(out, (column, rows.labels), rows.row_weights)
+    return out.ravel()
+
+
+def by_clarabel(design: Design, rows: MarginRows, B: float, target: float, limit: float) -> dict[str, Any]:
+    """Clarabel's optimum and the seconds of its solver."""
+    import cvxpy as cp
+
+    delta, slack_of = differences(rows)
+    w, slack = cp.Variable(delta.shape[1]), cp.Variable(len(rows))
+    rules = [delta @ w >= target - slack_of @ slack, slack >= 0]
+    rules += [cp.log_sum_exp(cp.reshape(w[r.ravel()], r.shape, order="C"), axis=1) <= 0 for r in table_rows(design)]
+    goal = -counts(design, rows) @ w + B * (rows.row_weights @ slack)
+    problem = cp.Problem(cp.Minimize(goal), rules)
+    clock, cpu, status, value = time.perf_counter(), time.process_time(), "", float("nan")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            value = problem.solve(solver="CLARABEL", time_limit=limit)
+        except cp.error.SolverError as error:
+            status = f"failed after {limit:g} s at most: {error}"
+    clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
+    if status:
+        return {"status": status, "value": value, "cpu": cpu}
+    # The share of the processor that this run had, so that both are counted in seconds of the processor.
+    return {"status": problem.status, "value": value, "cpu": problem.solver_stats.solve_time * cpu / clock}
+
+
+def ratio(names: list[str], limit: float) -> None:
+    """Print both times for each set, structure and setting; `limit` is of the clock."""
+    for name, structure in product(names, STRUCTURES):
+        data = encoded(name)
+        dag = data.graph(structure)
+        design = Design.of(dag, data.train)
+        rows = distinct_rows(design)
+        MarginHybrid(max_iter=2).learn(data.schema, dag, data.train)  # the compiler's time does not count
+        for B, target in RATIO_CELLS:
+            began = time.process_time()
+            ours = MarginHybrid(B, target).learn(data.schema, dag, data.train).certificate
+            cpu = time.process_time() - began
+            peer = by_clarabel(design, rows, B, target, limit)
+            times = peer["cpu"] / cpu  # at least that if Clarabel did not finish
+            print(
+                f"{name:<10}{structure:<5}B={B:<5g}target={target:<5g}"
+                f"ours {ours.objective:14.6f} gap {ours.gap:.1e} in {cpu:7.3f} s | "
+                f"Clarabel {peer['value']:14.6f} in {peer['cpu']:8.2f} s, {peer['status']} | "
+                f"{times:7.0f} x {'reached' if times >= WANTED else 'MISSED'}",
+                flush=True,
+            )
+
+
+# -- the grid
+
+
+def cell(data: Encoded, dag: Dag, B: float, target: float, start: Any, limit: float) -> tuple[Any, dict[str, Any]]:
+    """The network of one setting, and what it took."""
+    began, steps = time.process_time(), []
+
+    def watch(moment: Moment) -> None:
+        steps.append(moment)
+        if time.process_time() - began > limit:
+            raise KeyboardInterrupt
+
+    found = MarginHybrid(B, target, tol=TOL, callback=watch).learn(data.schema, dag, data.train, start=start)
+    proof = found.certificate
+    numbers = {"objective": proof.objective, "bound": proof.bound, "gap": proof.gap, "steps": len(steps)}
+    status = "time limit" if proof.status == "interrupted" else proof.status
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return found.network, numbers | {"status": status, "cpu": time.process_time() - began, "peak MB": peak}
+
+
+def grid(names: list[str], structures: list[str], file: Path, limit: float) -> None:
+    """Append a line for each cell that the file does not have yet."""
+    done = {(r["set"], r["structure"], r["B"], r["target"]) for r in records(file)}
+    for name, structure in product(names, structures):
+        missing = [c for c in product(COSTS, TARGETS) if (name, structure, *c) not in done]
+        if not missing:
+            continue
+        data = encoded(name)
+        dag = data.graph(structure)
+        MarginHybrid(max_iter=1).learn(data.schema, dag, data.train)  # the compiler's time does not count
+        start, last = None, None
+        for B, target in missing:
+            start = start if last == B else None
+            start, numbers = cell(data, dag, B, target, start, limit)
+            last = B
+            line = {"set": name, "structure": structure, "rows": len(data.train), "B": B, "target": target} | numbers
+            with file.open("a") as out:
+                out.write(json.dumps(line) + "\n")
+            print(
+                f"{name:<14}{structure:<5}B={B:<5g}target={target:<5g}gap {line['gap']:.1e} {line['cpu']:8.2f} s",
+                flush=True,
+            )
+
+
+def records(file: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file; none if there is no file."""
+    if file.exists():
+        yield from map(json.loads, file.read_text().splitlines())
+
+
+def table(file: Path) -> None:
+    """Print a line for each set and structure in Markdown, and the cells that miss."""
+    by_set = defaultdict(list)
+    for record in records(file):
+        by_set[record["set"], record["structure"]].append(record)
+    print("| set | rows | structure | certified | median s | slowest s (B, target) | peak MB |")
+    print("|---|---|---|---|---|---|---|")
+    for (name, structure), lines in by_set.items():
+        good = sum(r["gap"] <= TOL and r["cpu"] <= LIMIT for r in lines)
+        slowest = max(lines, key=lambda r: r["cpu"])
+        median = float(np.median([r["cpu"] for r in lines]))
+        print(
+            f"| {name} | {lines[0]['rows']} | {structure} | {good} / {len(lines)} | {median:.2f} | "
+            f"{slowest['cpu']:.1f} ({slowest['B']:g}, {slowest['target']:g}) | {max(r['peak MB'] for r in lines):.0f} |"
+        )
+    every = [r for lines in by_set.values() for r in lines]
+    missed = [r for r in every if r["gap"] > TOL or r["cpu"] > LIMIT]
+    print(f"\n{len(every) - len(missed)} of {len(every)} cells certified at {TOL:g}")
+    for r in missed:
+        setting = f"B={r['B']:g} target={r['target']:g}"
+        print(f"missed: {r['set']} {r['structure']} {setting}: gap {r['gap']:.1e}, {r['cpu']:.0f} s")
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("ratio", "grid", "table"))
+    parser.add_argument("--sets", nargs="+", default=None)
+    parser.add_argument("--structures", nargs="+", default=list(STRUCTURES), choices=STRUCTURES)
+    parser.add_argument("--file", type=Path, default=Path("hybrid-grid.jsonl"))
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT, help="seconds for a cell of the grid (processor), or for Clarabel (clock)"
+    )
+    arguments = parser.parse_args()
+    if arguments.what == "ratio":
+        ratio(arguments.sets or ["vehicle", "satimage"], arguments.limit)
+    elif arguments.what == "grid":
+        grid(arguments.sets or list(SETS), arguments.structures, arguments.file, arguments.limit)
+    else:
+        table(arguments.file)
+
+
+if __name__ == "__main__":
+    main()
