@@ -77,6 +77,12 @@ METHODS = {
         {"max_iter": 200, "tol": 1e-4},
         {"l2": (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)},
     ),
+    "CL pooled": Method(
+        "ConditionalLikelihood",
+        "conditional",
+        {"max_iter": 200, "tol": 1e-4, "pool": True},
+        {"l2": (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)},
+    ),
     "MarginGradient": Method(
         "MarginGradient", "gradient", {"max_iter": 200, "tol": 1e-4}, {"target": (5.0, 20.0), "l2": (3.0, 0.3, 0.03)}
     ),

@@ -20,6 +20,10 @@ class ConditionalLikelihood(DiscriminativeLearner):
     l2 : float, default=0.1
         Strength of the shrinkage: half of it times the squared distance from the (scaled) maximum-likelihood log
         tables is added to minus the conditional log-likelihood of all rows. 0 leaves it out.
+    pool : bool, default=False
+        Whether the distance of a family with feature parents is measured so that what its cells have in common costs
+        less: the deviation of a cell is u(parents, child) + v(child) + v(one parent, child) and so on, and the
+        shrinkage is on all parts. Changes nothing for naive Bayes.
     form : {"auto", "concave", "softmax"}, default="auto"
         ``"concave"``: the log tables are free, ``s w_ML + U`` with the shrinkage on U and s free; a concave problem
         with one optimum. The result is then renormalised, which needs that the parents of every feature are joined.
@@ -61,6 +65,7 @@ class ConditionalLikelihood(DiscriminativeLearner):
         self,
         l2: float = 0.1,
         *,
+        pool: bool = False,
         form: str = "auto",
         solver: str = "lbfgs",
         smoothing: float = 1.0,
@@ -74,6 +79,7 @@ class ConditionalLikelihood(DiscriminativeLearner):
         callback: Callable[[Moment], None] | None = None,
     ) -> None:
         self.l2 = l2
+        self.pool = pool
         self.form = form
         self.solver = solver
         self.smoothing = smoothing

@@ -47,6 +47,7 @@ class DiscriminativeLearner(ParameterLearner):
     GRID: ClassVar[Mapping[str, Sequence[Any]]]
 
     l2: float
+    pool: bool
     form: str
     solver: str
     smoothing: float
@@ -92,7 +93,7 @@ class DiscriminativeLearner(ParameterLearner):
         reference = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
         concave = self.form == "concave" or (self.form == "auto" and is_renormalizable(dag))
         form = Concave if concave else Softmax
-        return form(design or Design.of(dag, rows, self.n_jobs), reference, self.l2, self.row_loss())
+        return form(design or Design.of(dag, rows, self.n_jobs), reference, self.l2, self.row_loss(), self.pool)
 
     def _descend(
         self, problem: Problem, start: Floats, max_iter: int, watch: Callable[[Floats], None] | None = None

@@ -38,7 +38,7 @@ class MarginGradient(DiscriminativeLearner):
         where it can.
     solver : {"lbfgs", "cg"}, default="lbfgs"
         Limited-memory BFGS, or the conjugate gradients of the paper.
-    smoothing, max_iter, tol, early_stopping, normalize, tune, n_jobs, random_state, callback
+    pool, smoothing, max_iter, tol, early_stopping, normalize, tune, n_jobs, random_state, callback
         See `ConditionalLikelihood`. `tune=True` takes the grid ``MarginGradient.GRID`` of target and l2.
     """
 
@@ -50,6 +50,7 @@ class MarginGradient(DiscriminativeLearner):
         sharpness: float = 1.0,
         *,
         l2: float = 0.1,
+        pool: bool = False,
         form: str = "softmax",
         solver: str = "lbfgs",
         smoothing: float = 1.0,
@@ -65,6 +66,7 @@ class MarginGradient(DiscriminativeLearner):
         self.target = target
         self.sharpness = sharpness
         self.l2 = l2
+        self.pool = pool
         self.form = form
         self.solver = solver
         self.smoothing = smoothing

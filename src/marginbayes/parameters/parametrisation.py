@@ -18,6 +18,7 @@ from marginbayes.network.likeliest import likeliest
 from marginbayes.network.renormalize import renormalize
 from marginbayes.parameters.design import Design
 from marginbayes.parameters.metric import inverse_correlation, is_worth_it
+from marginbayes.parameters.pooling import Pooling
 from marginbayes.parameters.rowloss import CONDITIONAL, RowLoss
 
 __all__ = ["Concave", "Problem", "Softmax"]
@@ -39,10 +40,15 @@ class Problem(ABC):
     l2 : float
         Half of it times the squared distance from the reference is added to the loss.
     row_loss : RowLoss
+    pool : bool, default=False
+        Whether cells have part of their deviations in common, see `marginbayes.parameters.pooling`.
     """
 
-    def __init__(self, design: Design, reference: Network, l2: float, row_loss: RowLoss = CONDITIONAL) -> None:
+    def __init__(
+        self, design: Design, reference: Network, l2: float, row_loss: RowLoss = CONDITIONAL, pool: bool = False
+    ) -> None:
         self.design, self.network, self.l2, self.row_loss = design, reference, l2, row_loss
+        self.pooling = Pooling.of(design, pool)
         self.reference = design.flatten(reference.tables)
         if not np.isfinite(self.reference).all():
             raise ValueError("the maximum-likelihood tables hold a zero, which has no logarithm; use smoothing > 0")
@@ -74,7 +80,7 @@ class Problem(ABC):
         weight of all rows; a cell that no row has counts as a thousandth of a row.
         """
         chances = softmax(self.design.scores(self.weights(point)), axis=1)
-        curvature = self.design.add_up(chances * (1.0 - chances)).ravel() + self.l2
+        curvature = self.pooling.back(self.design.add_up(chances * (1.0 - chances))) + self.l2
         return np.asarray(np.sqrt((curvature + (1e-3 if self.l2 == 0 else 0.0)) / self.design.total))
 
     def steer(self, point: Floats) -> Callable[[Floats], Floats] | None:  # noqa: ARG002
@@ -83,7 +89,7 @@ class Problem(ABC):
 
 
 class Concave(Problem):
-    """Log tables s * reference + U, the penalty on U; the point is (s, U). Convex, so there is one optimum."""
+    """Log tables s * reference + U, the penalty on U; the point is (s, parts of U). Convex, so there is one optimum."""
 
     def start(self, network: Network | None = None) -> Floats:
         """The scale at which the reference does best, and no U; or the scale nearest to a network, and what is left.
@@ -91,11 +97,11 @@ class Concave(Problem):
         A term that is the same for all classes changes no decision, so the means over the classes are left out.
         """
         if network is None:
-            return np.concatenate([[self._best_scale()], np.zeros(self.reference.size)])
+            return np.concatenate([[self._best_scale()], np.zeros(self.pooling.size)])
         given, own = (w - w.mean(axis=1, keepdims=True) for w in (self.design.flatten(network.tables), self.reference))
         size = float((own * own).sum())
         scale = float((given * own).sum()) / size if size > 0 else 1.0
-        return np.concatenate([[scale], (given - scale * own).ravel()])
+        return np.concatenate([[scale], self.pooling.parts(given - scale * own)])
 
     def _best_scale(self) -> float:
         some = self.design.some(SCALE_ROWS)
@@ -109,14 +115,15 @@ class Concave(Problem):
 
     def weights(self, point: Floats) -> Floats:
         """Log tables of a point, not normalised."""
-        return np.asarray(point[0] * self.reference + point[1:].reshape(self.reference.shape))
+        return np.asarray(point[0] * self.reference + self.pooling.total(point[1:]))
 
     def objective(self, point: Floats) -> tuple[float, Floats]:
         """Loss and penalty, and their gradient."""
         loss, gradient = self.design.loss(self.weights(point), self.row_loss)
         shift = point[1:]
         value = loss + 0.5 * self.l2 * float(shift @ shift)
-        return value, np.concatenate([[float((gradient * self.reference).sum())], gradient.ravel() + self.l2 * shift])
+        slope = self.pooling.back(gradient) + self.l2 * shift
+        return value, np.concatenate([[float((gradient * self.reference).sum())], slope])
 
     def scale(self, point: Floats) -> Floats:
         """Roots of the curvatures; that of s is the variance of the reference's scores."""
@@ -133,8 +140,8 @@ class Concave(Problem):
         chances = softmax(self.design.scores(self.weights(point)), axis=1)
         curvature = (chances * (1.0 - chances)).mean(axis=1) * self.design.row_weights
         inverse = inverse_correlation(self.design, curvature, self.l2)
-        shape = self.reference.shape
-        return lambda slope: np.concatenate([slope[:1], (inverse @ slope[1:].reshape(shape)).ravel()])
+        shape, end = self.reference.shape, 1 + self.reference.size
+        return lambda x: np.concatenate([x[:1], (inverse @ x[1:end].reshape(shape)).ravel(), x[end:]])
 
     def tables(self, point: Floats) -> list[Floats]:
         """The likeliest normalised tables among those that decide as this point."""
@@ -149,19 +156,25 @@ class Concave(Problem):
 
 
 class Softmax(Problem):
-    """Free numbers whose softmax over the child's levels is the table; shrunk towards the logs of the reference."""
+    """Free numbers whose softmax over the child's levels is the table; the point is how they deviate from the logs of
+    the reference, and the penalty is on it.
+    """
 
-    def __init__(self, design: Design, reference: Network, l2: float, row_loss: RowLoss = CONDITIONAL) -> None:
-        super().__init__(design, reference, l2, row_loss)
+    def __init__(
+        self, design: Design, reference: Network, l2: float, row_loss: RowLoss = CONDITIONAL, pool: bool = False
+    ) -> None:
+        super().__init__(design, reference, l2, row_loss, pool)
         self.levels = _Levels.of(design)
 
     def start(self, network: Network | None = None) -> Floats:
-        """The logs of the tables."""
-        return self.reference.ravel().copy() if network is None else self.design.flatten(network.tables).ravel()
+        """The logs of the tables, less those of the reference."""
+        if network is None:
+            return np.zeros(self.pooling.size)
+        return self.pooling.parts(self.design.flatten(network.tables) - self.reference)
 
     def weights(self, point: Floats) -> Floats:
         """Normalised log tables of a point."""
-        return self.levels.normalised(point.reshape(self.reference.shape))
+        return self.levels.normalised(self.reference + self.pooling.total(point))
 
     def tables(self, point: Floats) -> list[Floats]:
         """Normalised log tables of a point."""
@@ -175,10 +188,9 @@ class Softmax(Problem):
         """Loss and penalty, and their gradient."""
         weights = self.weights(point)
         loss, gradient = self.design.loss(weights, self.row_loss)
-        shift = point - self.reference.ravel()
         # d log softmax(b)_x / d b_y = [x = y] - softmax(b)_y
         gradient -= np.exp(weights) * self.levels.sums(gradient)
-        return loss + 0.5 * self.l2 * float(shift @ shift), gradient.ravel() + self.l2 * shift
+        return loss + 0.5 * self.l2 * float(point @ point), self.pooling.back(gradient) + self.l2 * point
 
 
 @dataclass(frozen=True)
