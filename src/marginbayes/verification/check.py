@@ -66,6 +66,8 @@ def _compared(document: Mapping[str, Any], objective: float, bound: float) -> Re
     """Refuse claims that the numbers do not bear out; a weaker claim than what is proved is no lie."""
     claimed, claimed_bound = float(document["objective"]), float(document["bound"])
     sign = 1.0 if document["sense"] == "max" else -1.0
+    if np.isnan(objective) or np.isnan(bound):
+        raise CertificateError("objective and bound cannot be computed from the evidence")
     pad = ROUNDING * max(1.0, abs(objective))
     if abs(claimed - objective) > pad:
         raise CertificateError(f"the objective is {objective!r}, not {claimed!r}")

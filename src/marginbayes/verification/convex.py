@@ -31,9 +31,11 @@ def check_convex(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     objective = 1 / (2 * gamma**2) + cost * float(rows.weights @ missed)
     if evidence["separable"]:
         _check_witness(evidence, rows)
+    radius = float(evidence["radius"])
+    _check_status(document["status"], radius, evidence["separable"])
     duals = pair_values(evidence, rows, rows.weights)
     rest = np.abs(rows.gathered(duals)).sum()
-    least = float(duals.sum() - float(evidence["radius"]) * rest)
+    least = float(duals.sum() - radius * rest)
     return objective, 1.5 * (cost * max(0.0, least)) ** (2 / 3)
 
 
@@ -44,6 +46,16 @@ def check_hard(document: Mapping[str, Any], codes: NDArray[np.int64], weights: F
     _, _, table = _feasible(evidence, rows)
     _check_witness(evidence, rows)
     return float(rows.margins(rows.scores(table)).min()), np.inf
+
+
+def _check_status(status: str, radius: float, separable: bool) -> None:
+    """Refuse a claim of optimality that does not name its radius, and one of separability without a witness."""
+    if not radius >= 0:
+        raise CertificateError(f"the radius {radius!r} must not be negative")
+    if status.startswith("optimal") and status != f"optimal within |u| <= {radius:.3g}":
+        raise CertificateError(f"the status {status!r} is not 'optimal within |u| <= {radius:.3g}', which is proved")
+    if status.startswith("not attained") and not separable:
+        raise CertificateError(f"the status {status!r} needs a witness that the rows are separable")
 
 
 def _feasible(evidence: Mapping[str, Any], rows: OneHot) -> tuple[float, float, Floats]:

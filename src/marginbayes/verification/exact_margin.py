@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
 from marginbayes.verification.document import CertificateError
-from marginbayes.verification.exact_margin_bound import Bounds, Margins, merged
+from marginbayes.verification.exact_margin_bound import Bounds, Margins, check_gap, check_weight, merged
 from marginbayes.verification.exact_margin_record import check_record
 
 __all__ = ["check_exact_margin"]
@@ -39,23 +39,15 @@ def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], we
         raise CertificateError("a soft margin, 'sm' or 'sbm', is maximised")
     if len(claim["cardinalities"]) != len(codes) or (codes.max(axis=1, initial=0) > claim["cardinalities"]).any():
         raise CertificateError("the data have other variables or levels than those the certificate is about")
-    if document["status"] == "optimal":
-        _check_gap(document, float(claim["gap"]))
+    check_gap(document, float(claim["gap"]))
     margins = Margins(*merged(codes, weights, claim["cardinalities"]), claim)
-    if abs(float(claim["weight"]) - margins.weights.sum()) > 1e-9 * margins.weights.sum():
-        raise CertificateError(f"the rows weigh {margins.weights.sum()!r}, not {claim['weight']!r}")
+    check_weight(claim, margins.weights)
     tops, allowed = _rules(claim)
     objective = _objective(claim, margins, tops, allowed)
     _leave_out(claim["redundant"], margins, allowed)
     bounds = Bounds(margins, float(document["bound"]))
     check_record(claim["proof"], [(top, _root(top, allowed)) for top in tops], bounds)
     return objective, max(objective, bounds.largest)
-
-
-def _check_gap(document: Mapping[str, Any], gap: float) -> None:
-    objective, bound = float(document["objective"]), float(document["bound"])
-    if bound - objective > (gap + 1e-9) * max(1.0, abs(objective)):
-        raise CertificateError(f"the gap between {objective!r} and {bound!r} is more than an optimum's, {gap!r}")
 
 
 # -- which structures there are

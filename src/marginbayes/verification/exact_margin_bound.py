@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError
 
-__all__ = ["Bounds", "Margins", "best_branching", "merged"]
+__all__ = ["Bounds", "Margins", "best_branching", "check_gap", "check_weight", "merged"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,6 +34,19 @@ def merged(codes: Ints, weights: Floats, cards: Sequence[int]) -> tuple[Ints, Fl
     counts = (codes[0] < cards[0]) & (weights > 0)
     rows, place = np.unique(codes[:, counts].T, axis=0, return_inverse=True)
     return np.ascontiguousarray(rows.T), np.bincount(place.reshape(-1), weights[counts], len(rows)).astype(np.float64)
+
+
+def check_gap(document: Mapping[str, Any], gap: float) -> None:
+    """Refuse a certificate that calls optimal what is further from its bound than that."""
+    objective, bound = float(document["objective"]), float(document["bound"])
+    if document["status"] == "optimal" and bound - objective > (gap + 1e-9) * max(1.0, abs(objective)):
+        raise CertificateError(f"the gap between {objective!r} and {bound!r} is more than an optimum's, {gap!r}")
+
+
+def check_weight(claim: Mapping[str, Any], weights: Floats) -> None:
+    """Refuse a certificate of rows that weigh something else."""
+    if abs(float(claim["weight"]) - weights.sum()) > 1e-9 * weights.sum():
+        raise CertificateError(f"the rows weigh {weights.sum()!r}, not {claim['weight']!r}")
 
 
 class Margins:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
 from marginbayes.verification.document import CertificateError
+from marginbayes.verification.exact_margin_bound import check_gap, check_weight
 from marginbayes.verification.parentsets import (
     Scores,
     cardinalities,
@@ -44,7 +45,9 @@ def _recomputed(document: Mapping[str, Any], codes: Ints, weights: Floats) -> tu
     evidence = document["evidence"]
     if document["sense"] != "max" or evidence["margin"] not in ("sm", "sbm"):
         raise CertificateError("a soft margin is maximised, and is 'sm' or 'sbm'")
+    check_gap(document, float(evidence["gap"]))
     margins = _Margins(evidence, cardinalities(document, len(codes)), codes, weights)
+    check_weight(evidence, margins.weights)
     n = len(margins.cards)
     admitted: Scores = [dict.fromkeys(parent_sets(evidence["space"], n, child), 0.0) for child in range(n)]
     parents = [frozenset(own) for own in evidence["parents"]]

@@ -36,7 +36,7 @@ class OneHot:
 
     @classmethod
     def of(cls, evidence: Mapping[str, Any], codes: Integers, weights: Floats) -> OneHot:
-        """From the graph in the evidence and the codes, class first; rows without a class or of weight zero are left out."""
+        """From the graph in the evidence and the codes, class first, but rows without a class or of weight zero."""
         parents, cards = evidence["parents"], evidence["cardinalities"]
         if len(parents) != len(codes) or len(cards) != len(codes):
             raise CertificateError(f"the certificate is about {len(parents)} variables, the data have {len(codes)}")
@@ -90,7 +90,8 @@ def pair_values(evidence: Mapping[str, Any], rows: OneHot, caps: Floats) -> Floa
     values = np.asarray(given["values"], np.float64)
     if not (values >= 0).all():
         raise CertificateError("a multiplier is negative")
-    if len(at) and (at.min() < 0 or at.max() >= len(rows.labels) or (classes == rows.labels[at]).any()):
+    odd = (at < 0) | (at >= len(rows.labels)) | (classes < 0) | (classes >= rows.n_classes)
+    if odd.any() or (classes == rows.labels[at]).any():
         raise CertificateError("a multiplier belongs to no pair of a row and another class")
     duals = np.zeros((len(rows.labels), rows.n_classes))
     np.add.at(duals, (at, classes), values)

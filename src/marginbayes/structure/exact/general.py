@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from marginbayes.structure.constraints import Constraints
 from marginbayes.structure.exact.clusters import Relaxed
 from marginbayes.structure.exact.clustertree import ClusterTree, tree_evidence
 from marginbayes.structure.exact.families import ParentSpace
-from marginbayes.structure.exact.marginlp import MarginProof, MarginRelaxation, climb
+from marginbayes.structure.exact.marginlp import MarginProof, MarginRelaxation, TimeUp, climb
 from marginbayes.structure.exact.milp import Formulation, solve_milp
 from marginbayes.structure.exact.orders import OrderSearch
 from marginbayes.structure.exact.problem import DenseProblem, dense_problem, margin_rows, merged_samples
@@ -51,6 +52,7 @@ def learn_general(
     Every coefficient is held in memory and the relaxation is solved by a general linear solver, so this is for small
     problems, or for a bound after some time on others. With one feature parent branchings are far faster.
     """
+    started = time.perf_counter()
     problem = dense_problem(
         schema,
         rows,
@@ -63,14 +65,14 @@ def learn_general(
         max_bytes=max_bytes,
     )
     space = ParentSpace.of(schema.names, constraints, k, class_parents)
-    run = _Run(problem, start, time_limit, gap, callback)
+    run = _Run(problem, start, time_limit, gap, callback, started)
     interrupted = run.go()
     tree = run.tree
     bound = tree.bound
     closed = bound - tree.value <= gap * max(1.0, abs(tree.value))
     status = "optimal" if closed else "interrupted" if interrupted else "time limit"
     evidence = {
-        **_problem_evidence(problem, rows, space, smoothing),
+        **_problem_evidence(problem, rows, space, smoothing, gap),
         "parents": [list(own) for own in tree.parents],
         **tree_evidence(tree.leaves, tree.fixes, _plain_proofs(problem, rows)),
     }
@@ -84,11 +86,17 @@ class _Run:
     """One search: time, progress and suggestions."""
 
     def __init__(
-        self, problem: DenseProblem, start: Dag | None, limit: float | None, gap: float, callback: Callback
+        self,
+        problem: DenseProblem,
+        start: Dag | None,
+        limit: float | None,
+        gap: float,
+        callback: Callback,
+        started: float,
     ) -> None:
-        self.started, self.limit, self.callback = time.perf_counter(), limit, callback
+        self.started, self.limit, self.callback = started, math.inf if limit is None else limit, callback
         self.trace: list[tuple[float, float, float]] = []
-        self.relaxation = MarginRelaxation(problem)
+        self.relaxation = MarginRelaxation(problem, lambda: self.limit - self.seconds)
         self.form: Formulation = self.relaxation.form
         self._seen: set[tuple[Set, ...]] = set()
         self.tree = ClusterTree(self.relaxation, self._first(start), self.suggest, gap)
@@ -117,7 +125,9 @@ class _Run:
     def go(self) -> bool:
         """Run to the end; whether it was interrupted."""
         try:
-            self.tree.run(lambda: self.limit is not None and self.seconds >= self.limit, self._tell)
+            self.tree.run(lambda: self.seconds >= self.limit, self._tell)
+        except TimeUp:
+            pass
         except KeyboardInterrupt:
             return True
         return False
@@ -142,11 +152,15 @@ class _Run:
 # -- evidence
 
 
-def _problem_evidence(problem: DenseProblem, rows: Rows, space: ParentSpace, smoothing: float) -> dict[str, Any]:
+def _problem_evidence(
+    problem: DenseProblem, rows: Rows, space: ParentSpace, smoothing: float, gap: float
+) -> dict[str, Any]:
     return {
         "margin": problem.margin,
         "gamma": problem.gamma,
         "smoothing": float(smoothing),
+        "gap": gap,
+        "weight": float(problem.weights.sum()),
         "cardinalities": list(rows.cardinalities),
         "space": space.to_evidence(),
     }
@@ -192,8 +206,9 @@ def learn_milp(
 ) -> StructureResult:
     """The structure that a general solver finds for (19); its certificate has the solver's bound and no evidence.
 
-    Where the solver finds nothing in time, the structure without any edge that the constraints allow is returned.
+    Where the solver finds nothing in time, a structure that a greedy search finds is returned.
     """
+    started = time.perf_counter()
     problem = dense_problem(
         schema,
         rows,
@@ -206,14 +221,14 @@ def learn_milp(
         max_bytes=max_bytes,
     )
     space = ParentSpace.of(schema.names, constraints, k, class_parents)
-    started = time.perf_counter()
-    found = solve_milp(problem, acyclicity=acyclicity, solver=solver, time_limit=time_limit, gap=gap, callback=callback)
+    left = None if time_limit is None else max(0.0, time_limit - (time.perf_counter() - started))
+    found = solve_milp(problem, acyclicity=acyclicity, solver=solver, time_limit=left, gap=gap, callback=callback)
     parents, form = found.parents, Formulation(problem)
     if parents is None:
-        parents = _Run(problem, None, 0.0, gap, None).tree.parents
+        parents = _Run(problem, None, 0.0, gap, None, started).tree.parents
     value, seconds = form.value(parents), time.perf_counter() - started
     evidence = {
-        **_problem_evidence(problem, rows, space, smoothing),
+        **_problem_evidence(problem, rows, space, smoothing, gap),
         "parents": [list(own) for own in parents],
         "solver": solver,
     }

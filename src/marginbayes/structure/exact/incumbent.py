@@ -17,11 +17,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-ROUNDS = 200
+# Rounds without success after which the first search, and the one after the root, give up; and the most rounds of all.
+BRIEF, PATIENT, ROUNDS = 4, 60, 200
 # Losses closer than this, relative to the ceiling, are equal.
 TOLERANCE = 1e-11
-# A search shakes this many features at most, and gives up after this many rounds without success.
-SHAKEN, PATIENCE = 3, 60
+# A search shakes this many features at most, and no more often in vain than so many times for each feature.
+SHAKEN, TRIES = 3, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +65,12 @@ def climb_from(
 
 
 def first_incumbent(instance: Instance, given: Any, in_time: Callable[[], bool]) -> Incumbent:
-    """The structure that iterated local search finds from a given one, or from naive Bayes where that is allowed."""
+    """A structure from a brief search that begins at a given one, or at naive Bayes where that is allowed."""
     rng = np.random.default_rng(instance.seed)
     known = None if given is None else instance.choice(given)
     start = known or (0, plain_choice(instance))
     found = climb_from(instance, start[0], instance.root(start[0]), start[1], rng, in_time)
-    return iterated_search(instance, found, rng, ROUNDS, in_time)
+    return iterated_search(instance, found, rng, BRIEF, in_time)
 
 
 def plain_choice(instance: Instance) -> Ints:
@@ -89,17 +90,17 @@ def iterated_search(
     instance: Instance,
     best: Incumbent,
     rng: np.random.Generator,
-    rounds: int,
+    patience: int = PATIENT,
     in_time: Callable[[], bool] = lambda: True,
 ) -> Incumbent:
-    """Shake a few features of the best structure, climb, keep what is no worse; ends after rounds without success."""
+    """Shake a few features of the best structure, climb, keep what is no worse, until nothing better comes for long."""
     from marginbayes.kernels.exact_climb import kick
 
     allowed = instance.root(best.top)
     movable = np.flatnonzero(allowed.sum(axis=1) > 1)
-    failed = 0
-    for _ in range(rounds):
-        if failed >= PATIENCE or not len(movable) or not in_time():
+    failed, patience = 0, min(patience, TRIES * len(movable))
+    for _ in range(ROUNDS):
+        if failed >= patience or not len(movable) or not in_time():
             break
         choice = best.choice.copy()
         for i in rng.choice(movable, min(SHAKEN, len(movable)), replace=False).tolist():

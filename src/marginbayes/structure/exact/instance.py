@@ -7,7 +7,7 @@ features alone must be acyclic, which makes every choice a branching.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -62,6 +62,7 @@ class Instance:
     max_memory: float
     seed: int = 0
     _bases: dict[int, Floats] = field(default_factory=dict)
+    _states: dict[int, Floats] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -95,21 +96,19 @@ class Instance:
 
     def base(self, top: int) -> Floats:
         """Margin of every row by the class alone, with the parents of the class at this position of `tops`."""
-        base = self._bases.get(top)
-        if base is None:
-            base = self._base(self.tops[top])
-            if len(self._bases) >= KEPT_BASES:
-                self._bases.clear()
-            self._bases[top] = base
-        return base
+        return _remembered(self._bases, top, lambda: self._base(self.tops[top]))
 
     def state(self, top: int) -> Floats:
         """Score of every class, or binary margin, of each sample by the class alone."""
-        scores = family_scores(self.samples, 0, self.tops[top], self.margin == "sbm", self.smoothing)
-        return scores[:, None] if self.margin == "sbm" else scores
+        return _remembered(
+            self._states, top, lambda: self._scores(self.tops[top]).reshape(len(self.samples.weights), -1)
+        )
+
+    def _scores(self, parents: Sequence[int]) -> Floats:
+        return family_scores(self.samples, 0, parents, self.margin == "sbm", self.smoothing)
 
     def _base(self, parents: Sequence[int]) -> Floats:
-        scores = family_scores(self.samples, 0, parents, self.margin == "sbm", self.smoothing)
+        scores = self._scores(parents)
         if self.margin == "sbm":
             return scores
         sample, own, rival = margin_rows(self.samples, "sm")
@@ -167,6 +166,17 @@ class Instance:
             chosen[i] = same.get((i, option), option)
         allowed = self.root(position)
         return (position, chosen) if allowed[np.arange(len(chosen)), chosen].all() else None
+
+
+def _remembered(known: dict[int, Floats], key: int, make: Callable[[], Floats]) -> Floats:
+    """What is known for this key, made where it is not; threads may make it twice."""
+    found = known.get(key)
+    if found is None:
+        found = make()
+        if len(known) >= KEPT_BASES:
+            known.clear()
+        known[key] = found
+    return found
 
 
 def make_instance(

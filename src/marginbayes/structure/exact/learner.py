@@ -25,14 +25,15 @@ from marginbayes.structure.exact.tree import Limits, Search
 
 __all__ = ["ExactMargin", "gaps"]
 
+METHODS = ("branch-and-bound", "milp")
 # A callback is called when something was found, else once in so many seconds.
 NEWS = 0.25
-# Share of a time limit that the search for a first structure may take.
-FIRST = 0.2
+# Share of a time limit that a search for good structures may take, before the root and after it.
+FIRST = 0.1
 
 
 class ExactMargin(StructureLearner):
-    """Structure of greatest soft margin (Peharz & Pernkopf 2012), by branch and bound.
+    """Structure of greatest soft margin (Peharz & Pernkopf 2012), with a bound that no structure exceeds.
 
     Every feature has no parent, the class, or the class and up to k features as parents; the class may have parents of
     its own. Among all acyclic structures of this kind the one of greatest soft margin (9), or binary soft margin (21),
@@ -48,8 +49,9 @@ class ExactMargin(StructureLearner):
         The log-margin that is enough, in nats; log(p / (1 - p)) by default.
     p : float, default=0.9
         The posterior of the true class, against its rival, that is enough; used where `gamma` is None.
-    k : {0, 1}, default=1
-        Most feature parents of a feature.
+    k : int, default=1
+        Most feature parents of a feature. Up to one, the search is over branchings and goes far. For more, linear
+        programs over all parent sets are solved: small problems to the end, others as far as the time limit allows.
     class_parents : {0, 1, 2}, default=0
         Most parents of the class.
     smoothing : float, default=1.0
@@ -62,6 +64,13 @@ class ExactMargin(StructureLearner):
         The search ends once this many parts were relaxed. They are relaxed by fours, so there may be three more. For a
         node limit and a seed the result is the same on every number of threads, and a search that is cut in this way
         and resumed from its checkpoint takes the very course of one that is not.
+    method : {"branch-and-bound", "milp"}, default="branch-and-bound"
+        ``"milp"`` hands formulation (19) to a general solver, as a second opinion: its bound is that solver's word, and
+        comes with no evidence to verify.
+    solver : {"highs", "scip"}, default="highs"
+        For ``method="milp"``; SCIP needs the package PySCIPOpt.
+    acyclicity : {"order", "clusters", "both"}, default="order"
+        For ``method="milp"``: constraints (16) as in the paper, cluster inequalities (7) where violated, or both.
     start : Dag, StructureResult or None, default=None
         A structure to begin with, for instance the one of another gamma.
     checkpoint : path or None, default=None
@@ -102,6 +111,9 @@ class ExactMargin(StructureLearner):
         time_limit: float | None = None,
         gap: float = 1e-6,
         node_limit: int | None = None,
+        method: str = "branch-and-bound",
+        solver: str = "highs",
+        acyclicity: str = "order",
         start: Dag | StructureResult | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_seconds: float = 60.0,
@@ -120,6 +132,9 @@ class ExactMargin(StructureLearner):
         self.time_limit = time_limit
         self.gap = gap
         self.node_limit = node_limit
+        self.method = method
+        self.solver = solver
+        self.acyclicity = acyclicity
         self.start = start
         self.checkpoint = checkpoint
         self.checkpoint_seconds = checkpoint_seconds
@@ -133,11 +148,14 @@ class ExactMargin(StructureLearner):
         """Structure of greatest soft margin for these rows, and its certificate; Ctrl-C keeps the best so far."""
         began = time.perf_counter()
         self._check()
+        if self.method == "milp" or self.k > 1:
+            return self._learn_by_programs(schema, rows)
         instance = self._instance(schema, rows)
         deadline = math.inf if self.time_limit is None else began + self.time_limit
         file = Checkpoint(self.checkpoint, self.checkpoint_seconds)
         with interruptible() as wished:
-            limits = Limits(self.gap, self.node_limit or math.inf, deadline, wished)
+            polish = math.inf if self.time_limit is None else FIRST * self.time_limit
+            limits = Limits(self.gap, self.node_limit or math.inf, deadline, polish, wished)
             search = file.resume(instance) or self._begin(instance, schema, limits, began)
             try:
                 status = search.run(limits, self._threads, self._ticker(search, file))
@@ -145,6 +163,26 @@ class ExactMargin(StructureLearner):
                 status = "interrupted"
         file.write(search)
         return self._result(schema, search, status)
+
+    def _learn_by_programs(self, schema: Schema, rows: Rows) -> StructureResult:
+        from marginbayes.structure.exact.general import learn_general, learn_milp
+
+        shared: dict[str, Any] = {
+            "margin": self.margin,
+            "gamma": self._gamma,
+            "k": self.k,
+            "class_parents": self.class_parents,
+            "constraints": self.constraints,
+            "smoothing": float(self.smoothing),
+            "time_limit": self.time_limit,
+            "gap": self.gap,
+            "max_bytes": self.max_memory,
+            "callback": self.callback,
+        }
+        if self.method == "milp":
+            return learn_milp(schema, rows, **shared, acyclicity=self.acyclicity, solver=self.solver)
+        start = self.start.dag if isinstance(self.start, StructureResult) else self.start
+        return learn_general(schema, rows, **shared, start=start)
 
     def _instance(self, schema: Schema, rows: Rows) -> Instance:
         return make_instance(
@@ -244,8 +282,12 @@ class ExactMargin(StructureLearner):
             raise ValueError(f"p={self.p!r} must lie above 0.5 and below 1, so that gamma = log(p / (1 - p)) > 0")
         if self.gamma is not None and not 0.0 < self.gamma < math.inf:
             raise ValueError(f"gamma={self.gamma!r} must be a positive number; log(p / (1 - p)) for a posterior p")
-        if self.k not in (0, 1):
-            raise ValueError(f"k={self.k!r} must be 0 or 1; for more feature parents use method='milp'")
+        if self.k not in range(100):
+            raise ValueError(f"k={self.k!r} must be a whole number, 0 or more")
+        if self.method not in METHODS:
+            raise ValueError(f"method={self.method!r} is not known; choose 'branch-and-bound' or 'milp'")
+        if self.method == "milp" or self.k > 1:
+            self._check_programs()
         if self.class_parents not in (0, 1, 2):
             raise ValueError(f"class_parents={self.class_parents!r} must be 0, 1 or 2")
         if not 0.0 < self.smoothing < math.inf:
@@ -254,6 +296,13 @@ class ExactMargin(StructureLearner):
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"{name}={value!r} must not be negative")
+
+    def _check_programs(self) -> None:
+        """What only the search over branchings can do is not left out in silence."""
+        way = "method='milp'" if self.method == "milp" else f"k={self.k}"
+        for name in ("checkpoint", "node_limit", *(["start"] if self.method == "milp" else [])):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not for {way}, which cannot make use of it")
 
 
 def gaps(certificate: Certificate) -> dict[str, float | None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from marginbayes.structure.exact.families import Families
 from marginbayes.structure.exact.milp import Formulation
 from marginbayes.structure.exact.problem import DenseProblem
 
-__all__ = ["MarginProof", "MarginRelaxation", "climb"]
+__all__ = ["MarginProof", "MarginRelaxation", "TimeUp", "climb"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,6 +34,10 @@ Set = tuple[int, ...]
 
 # A row that is violated by less than this is left out; rows that are added at a time.
 VIOLATION, MOST_ROWS = 1e-7, 400
+
+
+class TimeUp(Exception):
+    """There is no time to solve the next program."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +53,12 @@ class MarginRelaxation:
     """Relaxation for the tree: linear in the parent sets, concave in the margins.
 
     For multipliers l >= 0 of rows with sum of those of a sample <= its weight, gamma * (W - sum l) + sum over rows of
-    l * margin is no less than the soft margin, and it is a sum over families, which cluster multipliers bound.
+    l * margin is no less than the soft margin, and it is a sum over families, which cluster multipliers bound. `left`
+    says how many seconds a program may take.
     """
 
-    def __init__(self, problem: DenseProblem) -> None:
-        self.problem, self.form = problem, Formulation(problem)
+    def __init__(self, problem: DenseProblem, left: Callable[[], float] = lambda: math.inf) -> None:
+        self.problem, self.form, self.left = problem, Formulation(problem), left
         self.families = Families(tuple(map(tuple, self.form.sets)), tuple(np.zeros(len(own)) for own in self.form.sets))
         self.nothing = MarginProof(np.zeros(0, np.int64), np.zeros(0), Proof())
         self.total = float(problem.weights.sum())
@@ -87,7 +93,7 @@ class MarginRelaxation:
             self._add_rows(coefficients.mean(axis=1) * len(sets), self.problem.gamma)
         while True:
             program = _Program(self, sets, clusters, coefficients)
-            shares, margins, proof = program.solve()
+            shares, margins, proof = program.solve(self.left())
             if not self._add_rows(coefficients @ shares, margins):
                 return Relaxed(spread(shares, allowed), bound_of(*self.raised(proof), allowed), proof)
 
@@ -131,11 +137,16 @@ class _Program:
             "bounds": [(0.0, 1.0)] * width + [(None, problem.gamma)] * tau + [(0.0, None)] * cuts,
         }
 
-    def solve(self) -> tuple[Floats, Floats, MarginProof]:
-        """Shares, the margin of every sample, and the proof."""
+    def solve(self, seconds: float) -> tuple[Floats, Floats, MarginProof]:
+        """Shares, the margin of every sample, and the proof; raises where the seconds are not enough."""
         from scipy.optimize import linprog
 
-        found = linprog(method="highs", **self.arguments)
+        if seconds <= 0.0:
+            raise TimeUp
+        options = {} if seconds == math.inf else {"time_limit": seconds}
+        found = linprog(method="highs", options=options, **self.arguments)
+        if found.status == 1:
+            raise TimeUp
         if found.x is None:
             raise RuntimeError(f"the linear program was not solved: {found.message}")
         multipliers = np.maximum(0.0, -found.ineqlin.marginals)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate
-from marginbayes.structure.exact.incumbent import Incumbent
+from marginbayes.structure.exact.incumbent import Incumbent, iterated_search
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
 from marginbayes.structure.exact.node import Expansion, Node, expand
 from marginbayes.structure.exact.proof import Proof
@@ -40,6 +40,7 @@ class Limits:
     gap: float
     nodes: float = np.inf
     deadline: float = np.inf
+    polish: float = np.inf  # seconds that the search for a better structure may take once the root is relaxed
     wished: Callable[[], bool] = lambda: False
 
     def in_time(self) -> bool:
@@ -103,10 +104,22 @@ class Search:
         if len(instance.tops) == 1:
             return
         self._advance([self._pop()], ROOT, limits, None)
+        self._polish(limits)
         seed = self.heap[0][2].start if self.heap else Start.of(shares, NOTHING)
         for top in range(len(instance.tops)):
             if top != self.incumbent.top:
                 self._open(top, seed)
+
+    def _polish(self, limits: Limits) -> None:
+        """Where the root leaves a gap, look longer for a good structure: what is cut off hangs on it."""
+        if self.bound - self.incumbent.objective <= self.tolerance(limits.gap):
+            return
+        until, rng = time.perf_counter() + limits.polish, np.random.default_rng([self.instance.seed, 1])
+
+        def in_time() -> bool:
+            return limits.in_time() and time.perf_counter() < until
+
+        self.incumbent = iterated_search(self.instance, self.incumbent, rng, in_time=in_time)
 
     def _open(self, top: int, start: Start) -> None:
         part = self.proof.add(-1, (top,), False)
@@ -124,7 +137,10 @@ class Search:
                     self.open_problems(limits)
                     tick()
                 while (status := self._status(limits)) is None:
+                    begins = self.nodes == 0
                     self._step(limits, pool)
+                    if begins:
+                        self._polish(limits)
                     tick()
         except MemoryLimit as error:
             return f"memory limit: {error}"
