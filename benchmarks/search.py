@@ -14,6 +14,7 @@ import argparse
 import resource
 import time
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from _data import Table
@@ -25,6 +26,7 @@ from marginbayes import BayesNetClassifier, Dag, datasets
 from marginbayes.data.rows import Rows
 from marginbayes.parameters import MaximumLikelihood
 from marginbayes.structure import Greedy, OrderBased, StructureResult
+from marginbayes.structure.engine import Engine
 
 # R is not run here. Processor seconds of bnclassify 0.4.8's tan_hc on breast cancer 569x30 in 5 bins, run to the end,
 # measured once on a machine of the same kind.
@@ -80,9 +82,9 @@ def against_wrappers(table: Table, weka: Weka | None, elsewhere: float | None) -
         search = weka._class("weka.classifiers.bayes.net.search.global.TAN")()
         classifier = weka._class("weka.classifiers.bayes.BayesNet")()
         classifier.setSearchAlgorithm(search)
-        start = time.perf_counter()
+        start = time.process_time()  # the virtual machine runs in this process
         classifier.buildClassifier(data)
-        taken = time.perf_counter() - start
+        taken = time.process_time() - start
         print(f"  Weka TAN by leave-one-out, to the end:  {taken:9.2f} s = {taken / seconds:7.0f} x")
 
 
@@ -101,9 +103,27 @@ def growth() -> None:
         print(f"  {table.name:>9}: OMI-CR {seconds:7.3f} s, {len(result.path)} edges")
 
 
+def candidates_of(learner: Any, table: Table) -> int:
+    """How many candidate edges a search scores."""
+    number, plain = 0, Engine.try_parents
+
+    def counting(engine: Engine, child: int, kept: Any, candidates: Any, *others: Any) -> Any:
+        nonlocal number
+        number += len(candidates)
+        return plain(engine, child, kept, candidates, *others)
+
+    with patch.object(Engine, "try_parents", counting):
+        learner.learn(table.schema, table.rows)
+    return number
+
+
 def order_against_greedy(names: list[str]) -> None:
-    """Table 4 of Pernkopf & Bilmes (2010): the order-based heuristic takes 2 to 11 % of the time of greedy search."""
-    print("\nOrder-based against greedy, processor seconds (the paper: 2 to 11 %)")
+    """Table 4 of Pernkopf & Bilmes (2010): the order-based heuristic takes 2 to 11 % of the time of greedy search.
+
+    Where every candidate costs the same, that is its share of the candidates. Here greedy search gives most of them up
+    early, so its time is spent on other things: the share of the time is larger.
+    """
+    print("\nOrder-based against greedy, processor seconds and candidates (the paper: 2 to 11 % of the time)")
     for name in names:
         try:
             data = datasets.load(name, complete=True)
@@ -116,9 +136,10 @@ def order_against_greedy(names: list[str]) -> None:
         table = Table(name, Rows(codes, clf.schema_.cardinalities), data.source)
         greedy, a = timed(Greedy("cr"), table, 2)
         order, b = timed(OrderBased(), table, 2)
+        many, few = candidates_of(Greedy("cr"), table), candidates_of(OrderBased(), table)
         print(
-            f"  {name:15} greedy {greedy:8.3f} s ({a.score:.4f})  "
-            f"OMI-CR {order:7.3f} s ({b.score:.4f}) = {order / greedy:5.1%}"
+            f"  {name:15} greedy {greedy:8.3f} s ({a.score:.4f}), {many:6}  "
+            f"OMI-CR {order:7.3f} s ({b.score:.4f}), {few:5} = {order / greedy:5.1%} and {few / many:5.1%}"
         )
 
 

@@ -90,10 +90,11 @@ def _lead(row: Floats, label: int, binary: bool) -> tuple[float, int]:
     """By how much the best other class is ahead of the own one, and which it is."""
     if binary:
         return -row[0], label
-    best, at = -np.inf, label
-    for c in range(len(row)):
-        if row[c] > best and c != label:
-            best, at = row[c], c
+    best, at = -np.inf, 0
+    for c in range(len(row)):  # without a branch, which the processor could not predict
+        best = max(best, row[c] if c != label else -np.inf)
+    while at < len(row) - 1 and (row[at] != best or at == label):
+        at += 1
     return best - row[label], at
 
 
@@ -104,16 +105,15 @@ def leads(
     """For the rows in this order: how far the best other class is ahead, which it is, the greatest lead to come, the
     least one so far, and the weight of the rows before this one and in the end that of all.
     """
-    lead, rival, ahead = np.empty(len(order)), np.empty(len(order), np.int64), np.empty(len(order))
-    most = -np.inf
-    for t in range(len(order) - 1, -1, -1):
-        lead[t], rival[t] = _lead(state[order[t]], labels[order[t]], binary)
-        most = max(most, lead[t])
-        ahead[t] = most
-    least, passed = np.empty(len(order)), np.zeros(len(order) + 1)
+    of_row, its_rival = np.empty(len(state)), np.empty(len(state), np.int64)
+    for n in range(len(state)):  # as the rows lie in memory
+        of_row[n], its_rival[n] = _lead(state[n], labels[n], binary)
+    lead, rival = of_row[order], its_rival[order]
+    ahead, least, passed = lead.copy(), lead.copy(), np.zeros(len(order) + 1)
+    for t in range(len(order) - 2, -1, -1):
+        ahead[t] = max(ahead[t], ahead[t + 1])
     for t in range(len(order)):
-        most = min(most, lead[t])
-        least[t] = most
+        least[t] = min(least[t], least[max(t - 1, 0)])
         passed[t + 1] = passed[t] + weights[order[t]]
     return lead, rival, ahead, least, passed
 

@@ -195,9 +195,9 @@ class Engine:
             )
         )
 
-    def set_parents(self, child: int, parents: Parents) -> None:
-        """Change one family."""
-        self.state = self.add(self.without(child), child, parents)
+    def set_parents(self, child: int, parents: Parents, without: Floats | None = None) -> None:
+        """Change one family; `without(child)` is used up where it is given."""
+        self.state = self.add(self.without(child) if without is None else without, child, parents)
         self.parents[child] = parents
         self._settle()
 

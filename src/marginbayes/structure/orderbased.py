@@ -134,7 +134,7 @@ class OrderBased(SearchLearner):
             return False
         _, trial, parent = best
         parents = (*trial.kept, parent)
-        search.accept(child, parents, "add", parents[len(own) :])
+        search.accept(child, parents, "add", parents[len(own) :], rest.state)
         return True
 
 

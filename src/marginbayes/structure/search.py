@@ -135,9 +135,16 @@ class Search:
         with ThreadPoolExecutor(self.workers) as pool:
             yield from pool.map(function, trials)
 
-    def accept(self, child: int, parents: Parents, change: str, parent: int | Sequence[int] | None) -> None:
+    def accept(
+        self,
+        child: int,
+        parents: Parents,
+        change: str,
+        parent: int | Sequence[int] | None,
+        without: Floats | None = None,
+    ) -> None:
         """Make a change and put it on record; `parent` names the parent, or the parents, that it is about."""
-        self.engine.set_parents(child, parents)
+        self.engine.set_parents(child, parents, without)
         self.record(change, parent, child)
 
     def record(self, change: str, parent: int | Sequence[int] | None, child: int | None) -> None:

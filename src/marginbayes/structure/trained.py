@@ -32,7 +32,7 @@ class TrainedEngine(Engine):
         self.state = self._trained(self.parents)
         super()._settle()
 
-    def set_parents(self, child: int, parents: Parents) -> None:
+    def set_parents(self, child: int, parents: Parents, without: Floats | None = None) -> None:  # noqa: ARG002
         """Change one family and train all tables."""
         self.parents[child] = parents
         self._settle()
