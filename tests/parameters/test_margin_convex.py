@@ -107,6 +107,37 @@ def test_a_false_witness_is_refused() -> None:
         verify(seal({k: v for k, v in forged.items() if k != "digest"}), rows.codes)
 
 
+FORGERIES = {
+    "a negative radius": ({"radius": -1.0}, "radius"),
+    "a multiplier of the own class, counted from the end": ({"duals": {"rows": [59], "classes": [-1]}}, "no pair"),
+    "a class that there is not": ({"duals": {"rows": [0], "classes": [3]}}, "no pair"),
+    "weights that are no numbers": ({"weights": np.nan}, "cannot be computed"),
+    "optimality within a larger radius": ({"radius": 1e-3}, "which is proved"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), FORGERIES.values(), ids=FORGERIES.keys())
+def test_forged_evidence_is_refused(change: dict[str, object], reason: str) -> None:
+    network, rows = problem(3, NB)
+    document = MarginConvex().learn(network.schema, NB, rows).certificate.to_document()
+    evidence = dict(document["evidence"])
+    if "duals" in change:
+        change = {"duals": {**change["duals"], "values": [0.1]}}
+    if "weights" in change:
+        change = {"weights": np.full(np.shape(evidence["weights"]), "nan").tolist()}
+    forged = {**document, "evidence": {**evidence, **change}}
+    with pytest.raises(CertificateError, match=reason):
+        verify(seal({k: v for k, v in forged.items() if k != "digest"}), rows.codes, rows.weights)
+
+
+def test_separability_cannot_be_claimed_without_a_witness() -> None:
+    network, rows = problem(3, NB)
+    document = MarginConvex().learn(network.schema, NB, rows).certificate.to_document()
+    forged = {**document, "status": "not attained: the rows are separable"}
+    with pytest.raises(CertificateError, match="needs a witness"):
+        verify(seal({k: v for k, v in forged.items() if k != "digest"}), rows.codes, rows.weights)
+
+
 def test_the_hard_problem_is_unbounded_for_separable_rows_and_refused_for_others() -> None:
     network, rows = separable()
     for limit in (1.0, 100.0):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -165,6 +167,35 @@ def test_likelihoods_and_best_paths_are_those_of_hmmlearn() -> None:
         np.testing.assert_array_equal(labels[part], path)
 
 
+def test_marginals_and_best_paths_are_those_of_python_crfsuite(tmp_path: Path) -> None:
+    crfsuite = pytest.importorskip("pycrfsuite", reason="python-crfsuite is the oracle")
+    rng = np.random.default_rng(0)
+    model, offsets = ChainModel(3, (4,)), np.array([0, 1, 3, 8, 17, 29])
+    codes = rng.integers(0, 4, offsets[-1])
+    labels = np.where(rng.random(len(codes)) < 0.6, codes % 3, rng.integers(0, 3, len(codes)))
+    trainer = crfsuite.Trainer(verbose=False)
+    trainer.set_params({"feature.possible_transitions": True, "feature.possible_states": True})
+    parts = [slice(a, b) for a, b in pairwise(offsets.tolist())]
+    items = [[[f"x={c}"] for c in codes[part]] for part in parts]
+    for own, part in zip(items, parts, strict=True):
+        trainer.append(own, labels[part].astype(str).tolist())
+    trainer.train(str(tmp_path / "model"))
+    tagger = crfsuite.Tagger()
+    tagger.open(str(tmp_path / "model"))
+    steps, emission = np.zeros((3, 4)), np.zeros((4, 3))  # it has neither start nor end
+    for (a, b), weight in tagger.info().transitions.items():
+        steps[int(a), int(b)] = weight
+    for (attribute, label), weight in tagger.info().state_features.items():
+        emission[int(attribute[-1]), int(label)] = weight
+    weights, cells = model.flatten(np.zeros(3), steps, emission), model.cells(codes[None], offsets)
+    node, _ = model.marginals(weights, cells, offsets)
+    found, _ = model.decode(weights, cells, offsets)
+    for own, part in zip(items, parts, strict=True):
+        assert found[part].astype(str).tolist() == tagger.tag(own)
+        expected = [[tagger.marginal(str(c), t) for c in range(3)] for t in range(len(own))]
+        np.testing.assert_allclose(node[part], expected, atol=1e-5)  # the weights are printed with six digits
+
+
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_the_gradient_of_conditional_likelihood_is_that_of_finite_differences(kind: str) -> None:
     examples = EXAMPLES[kind](4)
@@ -208,6 +239,27 @@ def test_an_interrupt_keeps_the_best_so_far(learner: Any) -> None:
     assert found.certificate.status == "interrupted"
     assert found.certificate.objective >= found.certificate.bound
     assert np.isfinite(found.weights).all()
+
+
+@pytest.mark.parametrize("learner", [StructuredHybrid(), StructuredMarkov(method="cuts"), StructuredConvex()], ids=str)
+def test_an_interrupt_that_strikes_in_compiled_code_keeps_the_best_so_far(learner: Any) -> None:
+    examples = chain_sample(3, (3,) * 12, missing=0.5)
+    whole, calls = examples.decode, iter(range(4))
+
+    def decode(*args: Any) -> Any:
+        if next(calls, None) is None:
+            raise SystemError("one") from _chained()
+        return whole(*args)
+
+    examples.decode = decode  # type: ignore[method-assign]
+    assert learner.learn(examples).certificate.status == "interrupted"
+
+
+def _chained() -> SystemError:
+    """As numba makes them: a SystemError that an interrupt caused."""
+    error = SystemError("returned a result with an exception set")
+    error.__cause__ = KeyboardInterrupt()
+    return error
 
 
 def test_an_interrupted_conditional_likelihood_keeps_the_best_so_far() -> None:

@@ -64,7 +64,11 @@ class OneSentenceGroup(TyperGroup):
             with notes(), warnings.catch_warnings():
                 warnings.showwarning = _note_warning
                 return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            from marginbayes.solvers.interrupt import is_interrupt
+
+            if not is_interrupt(error):
+                raise
             complain("interrupted; no file is left half-written")
             raise typer.Exit(INTERRUPTED) from None
         except CAUSES as error:

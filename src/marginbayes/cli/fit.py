@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbayes.cli import options
-from marginbayes.cli.console import cell, grid, output, working
+from marginbayes.cli.console import cell, grid, note, output, working
 from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, with_ids
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def fit(
     with working(f"learning {structure if labeler is None else 'a chain'} from {len(rows.y)} rows") as tell:
         watch(classifier, tell)
         seconds, accuracy = _learn(classifier, rows)
+    _note_interrupted(classifier)
     if model is not None:
         save_model(classifier, model)
     proofs = {} if certificate is None else write_certificates(classifier, asked, certificate)
@@ -150,6 +152,14 @@ def _learn(classifier: Any, rows: Training) -> tuple[float, float]:
     classifier.fit(rows.X, pd.Series(rows.y, name=rows.target), sample_weight=rows.weights)
     seconds = time.perf_counter() - start
     return seconds, float(classifier.score(rows.X, rows.y, sample_weight=rows.weights))
+
+
+def _note_interrupted(classifier: Any) -> None:
+    for name in ("structure_result_", "parameter_result_"):
+        proof = getattr(getattr(classifier, name, None), "certificate", None)
+        if proof is not None and proof.status == "interrupted":
+            near = f", its objective within {proof.gap:.1e} of the bound" if math.isfinite(proof.gap) else ""
+            note(f"interrupted; the model is the best so far{near}")
 
 
 def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, all_columns: bool) -> None:

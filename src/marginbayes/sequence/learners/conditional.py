@@ -13,6 +13,7 @@ from marginbayes.sequence.examples import Examples
 from marginbayes.sequence.learners.base import Callback, WeightLearner, WeightResult, check_amount
 from marginbayes.sequence.learners.likelihood import StructuredLikelihood
 from marginbayes.solvers import Moment
+from marginbayes.solvers.interrupt import kernel_interrupts
 
 __all__ = ["ConditionalObjective", "StructuredConditional"]
 
@@ -74,7 +75,7 @@ class StructuredConditional(WeightLearner):
                 self.callback(Moment(time.perf_counter() - started, -lowest, 0.0, f"{len(path)} steps"))
 
         options = {"maxiter": self.max_iter, "maxfun": 10 * self.max_iter, "gtol": self.tol, "ftol": 1e-15}
-        with suppress(KeyboardInterrupt):  # the best point so far is kept
+        with suppress(KeyboardInterrupt), kernel_interrupts():  # the best point so far is kept
             minimize(scaled, best, jac=True, method="L-BFGS-B", callback=after_step, options=options)
         return WeightResult(objective.weights(best), path=tuple(path))
 

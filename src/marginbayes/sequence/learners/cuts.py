@@ -21,6 +21,7 @@ from marginbayes.sequence.learners.base import Callback, WeightResult
 from marginbayes.sequence.learners.multipliers import solve
 from marginbayes.sequence.learners.regularizers import Regularizer
 from marginbayes.solvers import Certificate, Moment
+from marginbayes.solvers.interrupt import kernel_interrupts
 
 __all__ = ["WorkingSet", "solve_by_cuts"]
 
@@ -164,26 +165,30 @@ class _Rounds:
 
     def run(self, max_iter: int) -> str:
         """Status after so many steps at most."""
-        steps, point = 0, self.best_weights
         try:
-            self._look(point)
-            while steps < max_iter:
-                size = len(self.known.owners)
-                steps += self._restricted(point, max_iter - steps)
-                self._tell()
-                if self._gap() <= self.tol:
-                    return "optimal"
-                point = self.last
-                self._look(point)
-                if self._gap() <= self.tol:
-                    return "optimal"
-                if len(self.known.owners) == size:
-                    if self.share <= 0.0:
-                        return "no labelling violates its margin by more than rounding"
-                    # The known labellings suffice; what is left is the error of the restricted problem.
-                    self.share = 0.0
+            with kernel_interrupts():
+                return self._rounds(max_iter)
         except KeyboardInterrupt:
             return "interrupted"
+
+    def _rounds(self, max_iter: int) -> str:
+        steps, point = 0, self.best_weights
+        self._look(point)
+        while steps < max_iter:
+            size = len(self.known.owners)
+            steps += self._restricted(point, max_iter - steps)
+            self._tell()
+            if self._gap() <= self.tol:
+                return "optimal"
+            point = self.last
+            self._look(point)
+            if self._gap() <= self.tol:
+                return "optimal"
+            if len(self.known.owners) == size:
+                if self.share <= 0.0:
+                    return "no labelling violates its margin by more than rounding"
+                # The known labellings suffice; what is left is the error of the restricted problem.
+                self.share = 0.0
         return "iteration limit"
 
     def _restricted(self, start: Floats, max_iter: int) -> int:

@@ -26,6 +26,7 @@ from marginbayes.sequence.examples import Examples
 from marginbayes.sequence.learners.base import Callback, WeightLearner, WeightResult, check_amount
 from marginbayes.sequence.learners.margin import StructuredMarkov
 from marginbayes.solvers import Certificate, Moment
+from marginbayes.solvers.interrupt import kernel_interrupts
 
 __all__ = ["StructuredConvex"]
 
@@ -110,22 +111,26 @@ class _CuttingPlanes:
     def run(self, max_rounds: int) -> str:
         """Status of the search after at most so many rounds."""
         try:
-            self._warm_start()
-            for _ in range(max_rounds):
-                point, slacks = self._master()
-                self._tell()
-                if self._closed():
-                    return "optimal"
-                added = self._separate(point, slacks)
-                # Between the best point and the new one cuts are deeper, and the search does not jump about.
-                middle = 0.5 * (point + self.best)
-                added += self._separate(middle, self._slacks_at(middle))
-                if self._closed():
-                    return "optimal"
-                if not added:
-                    return "no cut is violated by more than rounding"
+            with kernel_interrupts():
+                return self._rounds(max_rounds)
         except KeyboardInterrupt:
             return "interrupted"
+
+    def _rounds(self, max_rounds: int) -> str:
+        self._warm_start()
+        for _ in range(max_rounds):
+            point, slacks = self._master()
+            self._tell()
+            if self._closed():
+                return "optimal"
+            added = self._separate(point, slacks)
+            # Between the best point and the new one cuts are deeper, and the search does not jump about.
+            middle = 0.5 * (point + self.best)
+            added += self._separate(middle, self._slacks_at(middle))
+            if self._closed():
+                return "optimal"
+            if not added:
+                return "no cut is violated by more than rounding"
         return "iteration limit"
 
     def _closed(self) -> bool:

@@ -24,6 +24,7 @@ from marginbayes.sequence.examples import Examples
 from marginbayes.sequence.learners.base import Callback, WeightResult
 from marginbayes.sequence.learners.regularizers import Regularizer
 from marginbayes.solvers import Certificate, Moment
+from marginbayes.solvers.interrupt import kernel_interrupts
 
 __all__ = ["KIND", "solve"]
 
@@ -99,19 +100,23 @@ class _Solver:
         self.temperature *= WARM
 
     def run(self, max_iter: int, evidence: dict[str, Any]) -> WeightResult:
-        status = "iteration limit"
         try:
-            self._improve(self.best_weights)
-            while self.steps < max_iter:
-                self._round(max_iter - self.steps)
-                if self._gap() <= self.tol:
-                    status = "optimal"
-                    break
-                self.potentials, self.potential_margin = self._potentials(self.regularizer.weights(self.point))
-                self.temperature = max(COOLING * self.temperature, COLDEST * self.margin)
+            with kernel_interrupts():
+                status = self._rounds(max_iter)
         except KeyboardInterrupt:
             status = "interrupted"
         return self._result(status, evidence)
+
+    def _rounds(self, max_iter: int) -> str:
+        """Cool down until the gap is closed or the steps are used up; the status."""
+        self._improve(self.best_weights)
+        while self.steps < max_iter:
+            self._round(max_iter - self.steps)
+            if self._gap() <= self.tol:
+                return "optimal"
+            self.potentials, self.potential_margin = self._potentials(self.regularizer.weights(self.point))
+            self.temperature = max(COOLING * self.temperature, COLDEST * self.margin)
+        return "iteration limit"
 
     def _round(self, most: int) -> None:
         """Minimise the smooth problem at this temperature, until well enough."""
