@@ -74,7 +74,7 @@ METHODS = {
     "CL": Method(
         "ConditionalLikelihood",
         "conditional",
-        {"max_iter": 200, "tol": 1e-4},
+        {"max_iter": 200, "tol": 1e-4, "pool": False},
         {"l2": (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)},
     ),
     "CL pooled": Method(

@@ -17,7 +17,7 @@ class ConditionalLikelihood(DiscriminativeLearner):
 
     Parameters
     ----------
-    l2 : float, default=0.1
+    l2 : float, default=3.0
         Strength of the shrinkage: half of it times the squared distance from the (scaled) maximum-likelihood log
         tables is added to minus the conditional log-likelihood of all rows. 0 leaves it out.
     pool : bool, default=False
@@ -59,11 +59,11 @@ class ConditionalLikelihood(DiscriminativeLearner):
     the cells in which rows differ from the usual row, for every class; memory is two integers for each row and family.
     """
 
-    GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"l2": (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)}
+    GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"l2": (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)}
 
     def __init__(
         self,
-        l2: float = 0.1,
+        l2: float = 3.0,
         *,
         pool: bool = False,
         form: str = "auto",

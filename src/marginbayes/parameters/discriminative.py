@@ -36,7 +36,9 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class DescentResult(ParameterResult):
-    """Also why the descent ended: ``"converged"``, ``"iteration limit"`` or ``"interrupted"``."""
+    """Also why the descent ended: ``"converged"``, ``"little gain"``, ``"iteration limit"``, ``"no lower value"`` or
+    ``"interrupted"``.
+    """
 
     status: str = "converged"
 
