@@ -75,6 +75,10 @@ def test_it_says_why_it_ended() -> None:
     assert lbfgs(objective, np.zeros(20), max_iter=3).status == "iteration limit"
     assert lbfgs(objective, np.zeros(20), max_iter=3).iterations == 3
     assert lbfgs(objective, best.copy()).iterations == 0
+    # 1 / x falls for ever, and less and less.
+    slow = lbfgs(lambda x: (float(1 / x[0]), -1 / x**2), np.ones(1), tol=0.0, least_gain=1e-3)
+    assert slow.status == "little gain"
+    assert slow.value < 2e-3
     # Where the gradient points uphill no step is lower.
     assert lbfgs(lambda x: (float(x @ x), -x), np.ones(2)).status == "no lower value"
 

@@ -166,7 +166,7 @@ class _Search:
         self.random = np.random.default_rng(seed)
         self.multipliers = np.zeros((len(rows), rows.shape[1]))
         self.weights = np.zeros(rows.shape)
-        self.near = np.zeros((len(rows), rows.shape[1]), np.int16)
+        self.asleep, self.patience = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
         self.scale, self.sweeps = 0.0, 0
         self.best = MarginSolution(self.weights, 0.0, self.multipliers, np.inf, -np.inf, "", 0.0, ())
         self.trace: list[tuple[float, float, float]] = []
@@ -183,14 +183,14 @@ class _Search:
 
     def descend(self, tol: float) -> str:
         """Sweep until the gap at this scale is below tol, relative to the objective."""
-        from marginbayes.kernels.markov import N_HABITS, sweep
+        from marginbayes.kernels.markov import sweep
 
-        habits = np.zeros((len(self.rows), N_HABITS), np.int32)
+        self.asleep[:], self.patience[:] = 0, 0
         fixed = self.rows.cells, self.rows.labels, self.caps, self.base
         while self.sweeps < self.limits.max_sweeps:
             for _ in range(CHECK):
                 order = self.random.permutation(len(self.rows))
-                sweep(*fixed, self.scale, order, self.multipliers, self.weights, habits, self.near)
+                sweep(*fixed, self.scale, order, self.multipliers, self.weights, self.asleep, self.patience)
             self.sweeps += CHECK
             objective, bound = self.note()
             if objective - bound <= tol * max(1.0, abs(objective)):

@@ -102,6 +102,10 @@ class Layout:
 
     # -- sums over rows
 
+    @cached_property
+    def _threads(self) -> int:
+        return int(effective_n_jobs(self.n_jobs))
+
     def parts(self, n: int) -> list[slice]:
         """Consecutive parts of n rows."""
         step = max(1, -(-n // PARTS) if n > MANY else n)
@@ -110,7 +114,7 @@ class Layout:
     def each(self, work: Callable[[slice], None], n: int) -> None:
         """Do the work for every part of n rows, on threads where that pays."""
         parts = self.parts(n)
-        workers = min(effective_n_jobs(self.n_jobs), len(parts))
+        workers = min(self._threads, len(parts))
         if workers <= 1:
             for part in parts:
                 work(part)
