@@ -29,6 +29,8 @@ NEGLIGIBLE = 1e-18
 MOST_DOUBLINGS = 200
 # Log of how far the factor stays below its limit, as a share of it.
 NEAREST = -20.0
+# Sums of products of numbers up to one that exceed this have lost nothing to underflow.
+SMALLEST = 1e-250
 # Doublings after which the growth of a power is known to the last digit.
 ROUNDS = 60
 
@@ -78,8 +80,7 @@ def log_inverse_times(matrix: Floats, vector: Floats) -> Floats:
 
 def log_sum(values: Floats, axis: int = 0) -> Floats:
     """log sum exp along an axis; SciPy's takes several times as long for small arrays."""
-    top = values.max(axis=axis, keepdims=True)
-    top = np.where(top > -np.inf, top, 0.0)
+    top = _tops(values, axis)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.exp(values - top).sum(axis=axis)) + top.squeeze(axis))
 
@@ -120,8 +121,19 @@ def _log_radius(matrix: Floats) -> float:
 
 
 def _product(matrix: Floats) -> Floats:
-    """log of the square of a matrix of logarithms."""
-    return np.asarray(log_sum(matrix[:, :, None] + matrix[None, :, :], axis=1))
+    """log of the square of a matrix of logarithms, each entry to the last digits."""
+    rows, columns = _tops(matrix, 1), _tops(matrix, 0)
+    square = np.exp(matrix - rows) @ np.exp(matrix - columns)
+    reached = (possible := np.isfinite(matrix).astype(np.float64)) @ possible > 0
+    if square.min(where=reached, initial=1.0) < SMALLEST:  # a sum may have lost what it consists of
+        return np.asarray(log_sum(matrix[:, :, None] + matrix[None, :, :], axis=1))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(square) + rows + columns)
+
+
+def _tops(matrix: Floats, axis: int) -> Floats:
+    top = matrix.max(axis=axis, keepdims=True)
+    return np.where(top > -np.inf, top, 0.0)
 
 
 def _scale_for(matrix: Floats, log_end: Floats, start: Floats, mean_length: float) -> float:

@@ -46,7 +46,7 @@ class StructuredConvex(WeightLearner):
     Parameters
     ----------
     B : float, default=1.0
-        Scales the weights, and so the probabilities, but no decision.
+        Scales the weights, and so the probabilities, but changes no label of a complete example.
     radius : float, default=10.0
         Largest absolute weight u; the certificate holds within it.
     tol : float, default=1e-5
