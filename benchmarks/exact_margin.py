@@ -1,4 +1,4 @@
-"""Certified soft margins: objective, bound and gap on the sets of Peharz & Pernkopf (2012), and (19) in HiGHS beside it.
+"""Certified soft margins: objective, bound and gap on the sets of Peharz & Pernkopf (2012), and (19) in HiGHS beside.
 
     python benchmarks/exact_margin.py named --seconds 600   # the instances that the paper could not solve, and others
     python benchmarks/exact_margin.py all --seconds 60      # every set, SM and SBM, p = .9 and .99
@@ -10,6 +10,7 @@ Every result is a line of JSON in the file (`--json`), written as soon as it is 
 on where it stopped. `--seconds` limits each solve; a result with another limit is another result. Sets with two classes
 are solved as SM only, the binary margin being the same there. `seconds` are those of the clock, `cpu` those of the
 processor over all threads; on a machine that does other work the two are far apart, and the limit is on the clock.
+Ratios are of processor time.
 
 The rows are the training part of a set, numbers cut by Fayyad & Irani's method, rows with missing cells left out. At
 most one feature parent, a parentless class, Laplace smoothing, gamma = log(p / (1 - p)).

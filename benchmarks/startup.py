@@ -30,6 +30,16 @@ JOBS = {
         "clf.predict_proba(X)",
         None,
     ),
+    "the same of 99,000 rows, which is compiled": (
+        f"{MAKE}.fit(X, y); {MISSING}; X = np.repeat(X, 1000, axis=0)",
+        "clf.predict_proba(X)",
+        None,
+    ),
+    "first TAN-OMI-CR fit, after a TAN fit, which is compiled": (
+        f"{MAKE}.fit(X, y); clf = BayesNetClassifier('tan-omi-cr', discretizer=None)",
+        "clf.fit(X, y)",
+        None,
+    ),
 }
 PROGRAM = """
 import sys, time

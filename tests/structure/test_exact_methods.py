@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 
@@ -52,18 +51,18 @@ def test_two_feature_parents_begin_at_a_given_structure_and_obey_constraints() -
     one = ExactMargin(k=1, constraints=constraints).learn(schema, rows)
     two = ExactMargin(k=2, constraints=constraints, start=one).learn(schema, rows)
     assert two.score >= one.score
-    assert 3 in two.dag.parents[4] and 1 not in two.dag.parents[2]
+    assert 3 in two.dag.parents[4]
+    assert 1 not in two.dag.parents[2]
     verify(two.certificate.to_document(), rows.codes)
 
 
 @pytest.mark.parametrize("method", ["branch-and-bound", "milp"])
 def test_a_time_limit_leaves_a_structure_and_a_bound(method: str) -> None:
-    schema, rows = bundled("digits", range(20), n=300)
-    began = time.perf_counter()
-    found = ExactMargin(k=2, method=method, time_limit=0.5).learn(schema, rows)
-    assert found.certificate.status in ("time limit", "Time limit reached")
-    assert found.certificate.bound >= found.certificate.objective
-    assert time.perf_counter() - began >= 0.4  # it was used
+    schema, rows = bundled("digits", range(9), n=150)
+    found = ExactMargin(k=2, method=method, time_limit=0.01).learn(schema, rows)
+    assert found.certificate.status == "time limit"
+    assert found.certificate.bound > found.certificate.objective + 1.0
+    assert found.dag.names == schema.names
 
 
 @pytest.mark.parametrize(

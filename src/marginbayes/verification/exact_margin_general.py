@@ -64,7 +64,7 @@ class _Margins:
         known = (codes[0] < cards[0]) & (weights > 0)
         distinct, place = np.unique(codes[:, known].T, axis=0, return_inverse=True)
         self.codes, self.cards = distinct.T, cards
-        self.weights = np.bincount(place.reshape(-1), weights[known], len(distinct))
+        self.weights = np.bincount(place.reshape(-1), weights[known], len(distinct)).astype(np.float64)
         self.binary = evidence["margin"] == "sbm"
         self.gamma, self.smoothing = float(evidence["gamma"]), float(evidence["smoothing"])
         if not (self.smoothing > 0 and math.isfinite(self.gamma)):

@@ -110,22 +110,25 @@ class _Run:
                         f"the start gives {self.form.problem.names[v]!r} parents that are not allowed here: "
                         f"{', '.join(repr(self.form.problem.names[p]) for p in own) or 'none'}"
                     )
-            return climb(self.form, given)
+            return climb(self.form, given, self._in_time)
         search = OrderSearch(self.relaxation.families)
         parents = search.parents(search.greedy())
         if parents is None:
             raise ValueError("no acyclic graph obeys the constraints")
-        return climb(self.form, parents)
+        return climb(self.form, parents, self._in_time)
 
     @property
     def seconds(self) -> float:
         """Since the start."""
         return time.perf_counter() - self.started
 
+    def _in_time(self) -> bool:
+        return self.seconds < self.limit
+
     def go(self) -> bool:
         """Run to the end; whether it was interrupted."""
         try:
-            self.tree.run(lambda: self.seconds >= self.limit, self._tell)
+            self.tree.run(lambda: not self._in_time(), self._tell)
         except TimeUp:
             pass
         except KeyboardInterrupt:
@@ -146,7 +149,7 @@ class _Run:
         if parents is None or parents in self._seen:
             return []
         self._seen.add(parents)
-        return [climb(self.form, parents)]
+        return [climb(self.form, parents, self._in_time)]
 
 
 # -- evidence

@@ -164,7 +164,7 @@ class _Program:
         return MarginProof(self.rows[some], values[some] * (1.0 - 1e-15), clusters)
 
 
-def climb(form: Formulation, parents: tuple[Set, ...]) -> tuple[Set, ...]:
+def climb(form: Formulation, parents: tuple[Set, ...], in_time: Callable[[], bool] = lambda: True) -> tuple[Set, ...]:
     """The structure after changing the parents of one variable at a time to the best ones, as long as one helps."""
     problem, current = form.problem, list(parents)
     place = {(o.variable, o.parents): i for i, o in enumerate(problem.options)}
@@ -172,7 +172,7 @@ def climb(form: Formulation, parents: tuple[Set, ...]) -> tuple[Set, ...]:
     starts = np.flatnonzero(np.diff(problem.sample, prepend=-1))
     value, idle = _soft_margin(problem, sums[:, None], starts)[0], 0
     for v in _round_and_round(len(current)):
-        if idle >= len(current):
+        if idle >= len(current) or not in_time():
             return tuple(current)
         below = _descendants(current, v)
         options = [o for o in problem.options_of(v) if below.isdisjoint(problem.options[o].parents)]
