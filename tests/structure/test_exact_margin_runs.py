@@ -118,7 +118,8 @@ def test_a_time_limit_of_nothing_still_returns_a_structure_and_a_bound(problem) 
 
 
 def test_a_memory_limit_ends_the_search_with_what_it_has(problem) -> None:
-    found = ExactMargin(p=0.8, max_memory=4e4).learn(*problem)
+    with pytest.warns(RuntimeWarning, match="ended at its memory limit, with the best so far"):
+        found = ExactMargin(p=0.8, max_memory=4e4).learn(*problem)
     assert found.certificate.status == "memory limit"
     assert found.certificate.objective <= found.certificate.bound < np.inf
     verify(found.certificate.to_document(), problem[1].codes)

@@ -82,6 +82,16 @@ Gap = Annotated[
         show_default=False,
     ),
 ]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Where an exact margin keeps its search once a minute (.npz); if the file is there, it goes on from it.",
+        rich_help_panel=options.LEARNING,
+        show_default=False,
+    ),
+]
 AllColumns = Annotated[bool, typer.Option("--all-columns", help=f"List all columns, not the first {MOST_COLUMNS}.")]
 
 
@@ -100,6 +110,7 @@ def fit(
     jobs: options.Jobs = None,
     time_limit: TimeLimit = None,
     gap: Gap = None,
+    checkpoint: Checkpoint = None,
     sequence: SequenceColumn = None,
     window: Window = 1,
     order: Order = 1,
@@ -125,7 +136,7 @@ def fit(
     labeler = None if sequence is None else build_labeler(sequence, window, order, [structure], choices)
     classifier = build(structure, choices) if labeler is None else labeler
     asked = f"--structure {structure}" if labeler is None else "--sequence"
-    set_limits(classifier, asked, {"time_limit": time_limit, "gap": gap})
+    set_limits(classifier, asked, {"time_limit": time_limit, "gap": gap, "checkpoint": checkpoint})
     table = with_ids(read_data(data, Reading(separator, encoding)), sequence)
     for name in choices.categorical:
         check_column(name, table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -230,13 +231,17 @@ class ExactMargin(StructureLearner):
 
     def _result(self, schema: Schema, search: Search, status: str) -> StructureResult:
         search.note()
+        status, _, why = status.partition(": ")
+        if why:
+            message = f"the search ended at its {status}, with the best so far: {why}"
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
         parents = search.instance.parents(search.incumbent.top, search.incumbent.choice)
         certificate = Certificate(
             "exact-margin",
             "max",
             search.incumbent.objective,
             search.bound,
-            status.partition(":")[0],
+            status,
             search.elapsed,
             search.trace,
             self._evidence(schema, search, parents),

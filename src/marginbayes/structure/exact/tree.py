@@ -156,7 +156,10 @@ class Search:
         if time.perf_counter() >= limits.deadline:
             return "time limit"
         if self.bytes > self.instance.max_memory:
-            return "memory limit"
+            return (
+                f"memory limit: the record of the search takes {self.bytes:.2g} bytes, "
+                f"more than max_memory={self.instance.max_memory:.2g}"
+            )
         return None
 
     def _step(self, limits: Limits, pool: ThreadPoolExecutor | None) -> None:
