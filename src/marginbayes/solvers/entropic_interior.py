@@ -37,6 +37,8 @@ HELD = 0.02
 SMALL, GROW = 0.1, 2.0
 # The most of mu that a step aims at: less after a full step, more after a short one.
 TIMID, BOLD = 0.9, 0.05
+# A group that has lost all but this part of its counts may be about to vanish.
+VANISHED = 1e-2
 # Steps shorter than this get nowhere.
 SHORTEST = 1e-9
 # Products that add up to less than this part of the objective are rounding: there is nothing left to gain.
@@ -104,7 +106,7 @@ def minimise(
     first = problem.layout.normalised(np.log(problem.layout.counts) if start is None else start)
     best = _Best(began, first, np.zeros((len(problem.caps), first.shape[1])))
     _consider_weights(problem, best, first)
-    _consider_multipliers(problem, best, _fitting(problem, eta))
+    _consider_multipliers(problem, best, np.zeros_like(best.eta) if eta is None else eta)
     best.note()
 
     def check() -> None:
@@ -146,9 +148,9 @@ def _consider(problem: EntropicHinge, best: _Best, path: _Path) -> None:
     layout = problem.layout
     logs = layout.log_sums(path.weights)
     _consider_weights(problem, best, path.weights - layout.spread(logs))
-    if (logs < -1e-2).any():
-        # Groups that vanish want to sum to less than one.
-        _consider_weights(problem, best, path.weights - layout.spread(np.where(logs < -1e-2, 0.0, logs)))
+    vanishes = (logs < 0.0) & (path.totals < VANISHED * layout.group_sums(layout.counts))
+    if vanishes.any():  # such a group may want to sum to less than one
+        _consider_weights(problem, best, path.weights - layout.spread(np.where(vanishes, 0.0, logs)))
     _consider_multipliers(problem, best, path.eta)
 
 
@@ -159,20 +161,18 @@ def _consider_weights(problem: EntropicHinge, best: _Best, weights: Floats) -> N
 
 
 def _consider_multipliers(problem: EntropicHinge, best: _Best, eta: Floats) -> None:
+    eta = _fitting(problem, eta)
     amounts = problem.layout.counts + problem.layout.differences(eta)
     if (amounts < 0.0).any():
         eta, amounts = problem.repaired(eta, amounts)
     value = problem.dual(eta, amounts)
     if value > best.bound:
-        best.bound, best.eta = value, eta.copy()
+        best.bound, best.eta = value, eta
 
 
-def _fitting(problem: EntropicHinge, eta: Floats | None) -> Floats:
-    """Multipliers scaled down to the caps; zero without any."""
-    if eta is None:
-        return np.zeros((len(problem.caps), problem.layout.counts.shape[1]))
-    totals = eta.sum(axis=1)
-    return np.asarray(eta * np.minimum(1.0, problem.caps / np.maximum(totals, 1e-300))[:, None])
+def _fitting(problem: EntropicHinge, eta: Floats) -> Floats:
+    """Multipliers scaled down to the caps, from which rounding may have led them away."""
+    return np.asarray(eta * np.minimum(1.0, problem.caps / np.maximum(eta.sum(axis=1), 1e-300))[:, None])
 
 
 def _first_mu(problem: EntropicHinge, best: _Best) -> float:

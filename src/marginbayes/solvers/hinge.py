@@ -319,9 +319,13 @@ def _largest(weights: Floats) -> float:
 
 
 def _reduced(cells: NDArray[np.int32], fixed: Booleans) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """The cells that are used and not fixed, and the rows in numbers of these."""
-    free = np.where((cells >= 0) & ~fixed[cells], cells, -1)
-    kept = np.unique(free[free >= 0])
+    """The cells that are used and not fixed, and the rows in numbers of these, without columns of nothing but -1."""
     number = np.full(len(fixed) + 1, -1, np.int32)
+    number[cells.ravel()] = 0
+    number[:-1][fixed], number[-1] = -1, -1
+    kept = np.flatnonzero(number == 0)
     number[kept] = np.arange(len(kept))
-    return kept, number[free]
+    free = number[cells]
+    free.sort(axis=1)
+    width = int((free >= 0).sum(axis=1).max(initial=0))
+    return kept, np.ascontiguousarray(free[:, free.shape[1] - width :])
