@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginbayes.sequence import ChainModel
-from marginbayes.sequence.renormalize import log_inverse_times, renormalize_chain
+from marginbayes.sequence.renormalize import _product, log_inverse_times, renormalize_chain
 from tests.oracles.labellings import tree_sample
 
 
@@ -61,6 +61,18 @@ def test_sums_over_all_powers_are_those_of_the_inverse() -> None:
     np.testing.assert_allclose(np.exp(log_inverse_times(np.log(matrix), np.log(vector))), expected, rtol=1e-11)
     with pytest.raises(ValueError, match="infinite"):
         log_inverse_times(np.log(matrix * 2), np.log(vector))
+
+
+@pytest.mark.parametrize("spread", [1.0, 50.0, 400.0])
+def test_squares_of_matrices_of_logarithms_lose_no_digit(spread: float) -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(0, spread, (6, 6))
+    matrix[rng.random((6, 6)) < 0.4] = -np.inf
+    matrix[:, 2] = -np.inf  # a state that nothing leads to
+    found = _product(matrix)
+    for i, j in product(range(6), repeat=2):
+        exact = np.logaddexp.reduce(matrix[i] + matrix[:, j])
+        assert found[i, j] == pytest.approx(exact, rel=1e-13, abs=1e-12)
 
 
 def test_weights_of_hundreds_of_nats_neither_overflow_nor_lose_a_digit() -> None:
