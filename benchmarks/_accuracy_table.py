@@ -39,7 +39,9 @@ def _cells(lines: Sequence[Line]) -> dict[tuple[str, Column], Line]:
 def _together(group: Sequence[Line]) -> Line:
     # Fold by fold, as the papers average them.
     rates = [100 * line["right"] / line["rows"] for line in group]
-    sums = {key: float(np.mean([line[key] for line in group])) for key in ("seconds", "tuning_seconds", "parameters")}
+    sums = {
+        key: float(np.mean([line.get(key, np.nan) for line in group])) for key in ("cpu", "tuning_cpu", "parameters")
+    }
     return {"rate": float(np.mean(rates)), **sums}
 
 
@@ -51,8 +53,8 @@ def _chosen(lines: Sequence[Line], structures: Sequence[str]) -> list[Line]:
     chosen = []
     for group in groups.values():
         best = max(group, key=lambda line: line["validation"])
-        work = sum(line["tuning_seconds"] for line in group)
-        chosen.append({**best, "structure": CHOSEN, "tuning_seconds": work})
+        work = sum(line.get("tuning_cpu", np.nan) for line in group)
+        chosen.append({**best, "structure": CHOSEN, "tuning_cpu": work})
     return chosen
 
 
@@ -68,19 +70,20 @@ def _print_means(cells: Mapping[tuple[str, Column], Line], columns: Sequence[Col
     """Means over the UCI sets of each column, and over those that all columns have."""
     shared = [name for name in sets if all((name, column) in cells for column in columns)]
     print(f"\nMean over the UCI sets: all that a row has, and the {len(shared)} that every row has.")
-    print("| method | structure | sets | accuracy % | on the shared | fit s | tuning s | parameters |")
+    print("| method | structure | sets | accuracy % | on the shared | fit cpu s | tuning cpu s | parameters |")
     print("|---|---|---|---|---|---|---|---|")
     for column in columns:
         own = [cells[name, column] for name in sets if (name, column) in cells]
         if own:
             common = [cells[name, column]["rate"] for name in shared]
             both = f"{_mean(own, 'rate'):.2f} | {np.mean(common):.2f}" if common else f"{_mean(own, 'rate'):.2f} | -"
-            costs = f"{_mean(own, 'seconds'):.2f} | {_mean(own, 'tuning_seconds'):.1f} | {_mean(own, 'parameters'):.0f}"
+            costs = f"{_mean(own, 'cpu'):.2f} | {_mean(own, 'tuning_cpu'):.1f} | {_mean(own, 'parameters'):.0f}"
             print(f"| {column[1]} | {column[0]} | {len(own)} | {both} | {costs} |")
 
 
 def _mean(lines: Sequence[Line], key: str) -> float:
-    return float(np.mean([line[key] for line in lines]))
+    known = [line[key] for line in lines if not np.isnan(line[key])]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def _print_sets(cells: Mapping[tuple[str, Column], Line], columns: Sequence[Column], sets: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The best description length beside formulation (19) of Peharz & Pernkopf (2012) in HiGHS: the same problem, both ways.
+"""The best description length beside formulation (19) of Peharz & Pernkopf (2012) in HiGHS: one problem, two ways.
 
     python benchmarks/exact_reference.py mdl
 

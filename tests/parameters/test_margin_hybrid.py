@@ -82,6 +82,20 @@ def test_certificates_are_never_wrong(
     assert second.status.startswith("optimal")
 
 
+@pytest.mark.parametrize("kind", ["laplace", "ess"])
+def test_a_table_row_that_all_but_sums_to_one_may_vanish_too(kind: str) -> None:
+    # With missing cells: the optimum has a row with the sum exp(-0.0096) and no counts left.
+    rng = np.random.default_rng(1039)
+    B, target = (float(np.exp(rng.uniform(np.log(a), np.log(b)))) for a, b in ((1e-3, 100), (1e-2, 20)))
+    classes, n = int(rng.integers(1, 5)), int(rng.integers(1, 26))
+    dag = random_dag(rng, 4, 2)
+    network = random_network(rng, dag, (classes, *map(int, rng.integers(1, 4, 3))))
+    rows = with_holes(rng, network.sample(n, rng), 0.3, keep_class=True).reweighted(rng.random(n) * 3)
+    found = MarginHybrid(B, target, kind=kind).learn(network.schema, dag, rows)
+    assert found.certificate.status.startswith("optimal")
+    verify(found.certificate.to_document(), rows.codes, rows.weights)
+
+
 @pytest.mark.parametrize("dag", [NB, TAN, PARENTED], ids=["nb", "tan", "parented"])
 def test_the_network_is_that_of_the_certificate(dag: Dag) -> None:
     network, rows = problem(2, dag)

@@ -28,7 +28,7 @@ class MarginGradient(DiscriminativeLearner):
         The margin that is enough, in nats; one over the paper's lambda.
     sharpness : float, default=1.0
         The paper's eta: the larger, the more only the best rival counts.
-    l2 : float, default=1.0
+    l2 : float, default=0.3
         Strength of the shrinkage: half of it times the squared distance from the maximum-likelihood log tables is added
         to the loss of all rows. 0 leaves it out, as the paper does.
     form : {"auto", "concave", "softmax"}, default="softmax"
@@ -49,7 +49,7 @@ class MarginGradient(DiscriminativeLearner):
         target: float = 5.0,
         sharpness: float = 1.0,
         *,
-        l2: float = 1.0,
+        l2: float = 0.3,
         pool: bool = False,
         form: str = "softmax",
         solver: str = "lbfgs",
