@@ -200,12 +200,25 @@ def test_the_likeliest_network_is_likelier_than_plain_renormalisation() -> None:
 
 def test_tuning_chooses_among_pulls() -> None:
     network, rows = problem(2)
-    found = ConvexCombination(4, 1.0, MaximumLikelihood(), random_state=1, tune={"D": [1e6, 0.0]}).learn(
-        network.schema, TAN, rows
-    )
+    learner = ConvexCombination(4, 1.0, MaximumLikelihood(), random_state=1, tune={"D": [1e6, 0.0]})
+    found = learner.learn(network.schema, TAN, rows)
     assert found.best in ({"D": 1e6}, {"D": 0.0})
     assert len(found.result.members) == 4
     assert found.certificate.evidence["D"] == found.best["D"]
+    tried = learner.set_params(tune={"base__smoothing": [1.0, 5.0]}).learn(network.schema, TAN, rows).trials
+    assert len({trial.scores for trial in tried}) == 2
+
+
+def test_for_another_pull_the_parts_are_not_learned_again() -> None:
+    network, rows = problem(2)
+    learner = ConvexCombination(4, 1.0, MaximumLikelihood(), random_state=1)
+    first = learner.learn(network.schema, TAN, rows)
+    again = learner.set_params(D=0.0).learn(network.schema, TAN, rows, previous=first)
+    assert all(a is b for a, b in zip(first.members, again.members, strict=True))
+    fresh = learner.learn(network.schema, TAN, rows)
+    assert again.network == fresh.network
+    other = learner.set_params(base__smoothing=0.5).learn(network.schema, TAN, rows, previous=first)
+    assert other.members != first.members
 
 
 def test_the_members_are_returned_in_the_order_of_the_parts() -> None:
@@ -248,39 +261,7 @@ def test_one_class_gives_an_objective_of_zero() -> None:
     assert (found.certificate.objective, found.certificate.gap) == (0.0, 0.0)
 
 
-# -- the parts
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 9), st.booleans())
-def test_parts_cover_every_row_and_keep_the_shares_of_classes(seed: int, n_parts: int, weighted: bool) -> None:
-    _, rows = problem(seed, 70, weighted=weighted)
-    parts = stratified_cover(rows, n_parts, seed)
-    counts = np.bincount(rows.codes[0], minlength=3)
-    common = [c for c in range(3) if counts[c] >= n_parts]
-    sizes = np.array([np.bincount(p.codes[0], minlength=3) for p in parts])
-    for c in range(3):
-        if c in common:
-            assert sizes[:, c].sum() == counts[c]
-            assert np.ptp(sizes[:, c]) <= 1
-        else:
-            assert (sizes[:, c] == counts[c]).all()
-    assert np.ptp(sizes[:, common].sum(axis=1)) <= 1
-    # Every row with its whole weight, no more and no less.
-    merged = rows.merged()[0]
-    codes = np.hstack([p.codes for p in parts])
-    weights = np.concatenate([np.ones(len(p)) if p.weights is None else p.weights for p in parts])
-    again = Rows(codes, rows.cardinalities, weights).merged()[0]
-    np.testing.assert_array_equal(merged.codes, again.codes)
-    np.testing.assert_allclose(merged.weights, again.weights)
-
-
-def test_every_part_knows_a_class_with_fewer_rows_than_parts() -> None:
-    _, rows = problem(6, 60, weighted=False)
-    rows = rows.take(np.r_[np.flatnonzero(rows.codes[0] != 2), np.flatnonzero(rows.codes[0] == 2)[:2]])
-    parts = stratified_cover(rows, 8, 0)
-    for part in parts:
-        assert part.weights[part.codes[0] == 2].sum() == pytest.approx(2 / 8)
+# -- the rows
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:
@@ -319,16 +300,13 @@ def test_weights_of_rows_count_like_repetitions_in_the_margin_problem() -> None:
 
 def test_the_result_is_the_same_for_a_seed_whatever_the_number_of_jobs() -> None:
     network, rows = problem(13)
-    one, two = (
-        ConvexCombination(5, 1.0, ConditionalLikelihood(max_iter=20), random_state=0, n_jobs=n).learn(
-            network.schema, TAN, rows
-        )
-        for n in (1, 2)
+    learner = ConvexCombination(5, 1.0, ConditionalLikelihood(max_iter=20))
+    one, two, other = (
+        learner.set_params(random_state=seed, n_jobs=n).learn(network.schema, TAN, rows)
+        for seed, n in ((0, 1), (0, 2), (1, 1))
     )
-    assert one.network == two.network
+    assert one.network == two.network != other.network
     np.testing.assert_array_equal(one.certificate.evidence["weights"], two.certificate.evidence["weights"])
-    other = ConvexCombination(5, 1.0, ConditionalLikelihood(max_iter=20), random_state=1)
-    assert other.learn(network.schema, TAN, rows).network != one.network
 
 
 class Stopping(MaximumLikelihood):

@@ -256,6 +256,16 @@ def test_interrupting_keeps_the_best_and_says_so() -> None:
         verify(found.certificate.to_document(), rows.codes, rows.weights)
 
 
+def test_interrupting_the_hard_problem_says_nothing_about_the_rows() -> None:
+    network, rows = problem(7, TAN)
+
+    def stop(_: Moment) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        MarginConvex(hard=True, callback=stop).learn(network.schema, TAN, rows)
+
+
 def test_a_matrix_that_is_too_large_is_refused_with_its_size() -> None:
     network, rows = problem(8, TAN)
     for method in ("exact", "barrier"):

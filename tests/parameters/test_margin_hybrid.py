@@ -227,6 +227,16 @@ def test_limits_keep_the_best_and_say_so(limit: dict[str, Any], status: str) -> 
     verify(found.certificate.to_document(), rows.codes, rows.weights)
 
 
+def test_rows_without_any_weight_give_what_smoothing_alone_says() -> None:
+    network, rows = problem(12, NB)
+    nothing = rows.reweighted(np.zeros(len(rows)))
+    found = MarginHybrid().learn(network.schema, NB, nothing)
+    assert found.certificate.status == "optimal"
+    for table in found.network.tables:
+        np.testing.assert_allclose(np.exp(table), 1 / table.shape[-1])
+    verify(found.certificate.to_document(), nothing.codes, nothing.weights)
+
+
 def test_one_class_and_one_row_are_no_trouble() -> None:
     for classes, n in [(1, 5), (3, 1)]:
         network, rows = problem(12, NB, n=n, classes=classes)
@@ -302,7 +312,8 @@ def test_a_start_at_the_solution_needs_fewer_steps() -> None:
     assert len(warm.path) < len(fresh.path)
 
 
-def test_the_number_of_threads_does_not_change_the_result() -> None:
+def test_the_number_of_threads_does_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("marginbayes.solvers.entropic.MANY", 10)
     network, rows = problem(7, TAN, n=200)
     one, two = (MarginHybrid(n_jobs=k).learn(network.schema, TAN, rows).network for k in (1, 2))
     assert one == two

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,9 +36,10 @@ Callback = Callable[[Moment], object]
 
 @dataclass(frozen=True)
 class CombinationResult(ParameterResult):
-    """Also the networks that were combined, one for each part."""
+    """Also the networks that were combined, one for each part, and what they were learned by."""
 
     members: tuple[Network, ...] = ()
+    recipe: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 class ConvexCombination(ParameterLearner):
@@ -75,7 +76,8 @@ class ConvexCombination(ParameterLearner):
         class have.
     tune : bool or dict, default=False
         Choose parameters by held-out accuracy: True takes the grid ``ConvexCombination.GRID`` of D, a dict maps names
-        of parameters (``base__B``, say) to the values to try.
+        of parameters (``base__B``, say) to the values to try. For another D, B or way to normalise the parts are not
+        learned again.
     n_jobs : int or None, default=None
         Parts at a time, as joblib counts them (threads, unless ``joblib.parallel_config`` says otherwise).
     random_state : int or None, default=None
@@ -125,15 +127,26 @@ class ConvexCombination(ParameterLearner):
         self.random_state = random_state
         self.callback = callback
 
-    def learn(self, schema: Schema, dag: Dag, rows: Rows) -> ParameterResult:
-        """Network with this graph for these rows; Ctrl-C keeps the parts that are done."""
+    def learn(self, schema: Schema, dag: Dag, rows: Rows, previous: ParameterResult | None = None) -> ParameterResult:
+        """Network with this graph for these rows; Ctrl-C keeps the parts that are done.
+
+        Parameters
+        ----------
+        previous : CombinationResult, default=None
+            Of the same graph and rows: if its parts were learned alike, they are not learned again.
+        """
         if self.tune:
             return learn_tuned(self, schema, dag, rows)
         start = time.perf_counter()
         self._check(rows)
         check_normalize(self.normalize, self.smoothing)
         check_married("ConvexCombination", dag, self.subnormal)
-        members, whole = self._members(schema, dag, stratified_cover(rows, self.n_parts, self.random_state), start)
+        recipe = self._recipe()
+        if isinstance(previous, CombinationResult) and previous.recipe == recipe:
+            members, whole = list(previous.members), len(previous.members) == self.n_parts
+        else:
+            cover = stratified_cover(rows, self.n_parts, self.random_state)
+            members, whole = self._members(schema, dag, cover, start)
         mixture = MarginMixture.of(Design.of(dag, rows), [m.tables for m in members], self.B)
         before = time.perf_counter() - start
         found = minimise_on_simplex(
@@ -146,7 +159,8 @@ class ConvexCombination(ParameterLearner):
         network = as_network(schema, mixture.design, mixture.weights @ found.point, reference, self.normalize)
         seconds = time.perf_counter() - start
         certificate = Certificate("margin-combination", "min", found.value, bound, status, seconds, trace, evidence)
-        return CombinationResult(network, certificate, tuple(value for _, value, _ in trace), tuple(members))
+        path = tuple(value for _, value, _ in trace)
+        return CombinationResult(network, certificate, path, tuple(members), recipe)
 
     def _check(self, rows: Rows) -> None:
         known = int((rows.codes[0] < rows.cardinalities[0]).sum())
@@ -157,10 +171,18 @@ class ConvexCombination(ParameterLearner):
         if not (self.B > 0 and np.isfinite(self.B)):
             raise ValueError(f"B={self.B!r} must be a positive number: without slack there is no best margin")
 
+    def _base(self) -> ParameterLearner:
+        return MarginHybrid() if self.base is None else self.base
+
+    def _recipe(self) -> dict[str, Any]:
+        """All that the members depend on besides graph and rows."""
+        base = self._base()
+        own = {"n_parts": self.n_parts, "random_state": self.random_state, "base": type(base)}
+        return own | {f"base__{name}": value for name, value in base.get_params().items()}
+
     def _members(self, schema: Schema, dag: Dag, parts: list[Rows], start: float) -> tuple[list[Network], bool]:
         """Networks of the parts that were finished, in the order of the parts, and whether these are all."""
-        base = MarginHybrid() if self.base is None else self.base
-        done = dict[int, Network]()
+        base, done = self._base(), dict[int, Network]()
         work = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator_unordered")
         results = work(delayed(_learn)(i, base, schema, dag, part) for i, part in enumerate(parts))
         with suppress(KeyboardInterrupt), _noticed_interrupt() as pressed:

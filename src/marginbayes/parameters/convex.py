@@ -184,6 +184,8 @@ class MarginConvex(ParameterLearner):
         self, schema: Schema, dag: Dag, design: Design, rows: MarginRows, start: Network, found: HingeSolution
     ) -> ParameterResult:
         if self.hard and not found.separable:
+            if found.status == "interrupted":  # nothing is known yet
+                raise KeyboardInterrupt
             raise ValueError(
                 "hard=True needs rows that some network of this structure classifies without error; these are not, "
                 "so the largest least margin is 0 and any uniform network has it; use hard=False"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,10 +37,11 @@ FOLDS = 5
 @dataclass(frozen=True)
 class DescentResult(ParameterResult):
     """Also why the descent ended: ``"converged"``, ``"little gain"``, ``"iteration limit"``, ``"no lower value"`` or
-    ``"interrupted"``.
+    ``"interrupted"``; and the numbers that it ended at, where another descent can start.
     """
 
     status: str = "converged"
+    point: Floats | None = field(default=None, repr=False)
 
 
 class DiscriminativeLearner(ParameterLearner):
@@ -67,7 +68,13 @@ class DiscriminativeLearner(ParameterLearner):
         """What a row costs."""
 
     def learn(
-        self, schema: Schema, dag: Dag, rows: Rows, start: Network | None = None, design: Design | None = None
+        self,
+        schema: Schema,
+        dag: Dag,
+        rows: Rows,
+        start: Network | None = None,
+        design: Design | None = None,
+        previous: ParameterResult | None = None,
     ) -> ParameterResult:
         """Network with this graph for these rows; Ctrl-C ends the optimisation and keeps the best tables so far.
 
@@ -78,18 +85,26 @@ class DiscriminativeLearner(ParameterLearner):
             is shrunk towards does not depend on it.
         design : Design, default=None
             The index arrays of this graph and these rows, if they are there already.
+        previous : ParameterResult, default=None
+            What this learner found for the same graph with other parameters: a better start than its network, because
+            renormalisation moves numbers between tables.
         """
         if self.tune:
             return learn_tuned(self, schema, dag, rows, start)
         self._check(dag)
         limit, interrupted = self._limit(schema, dag, rows)
         problem = self._problem(schema, dag, rows, design)
-        # The steps of cross tuning are counted from maximum likelihood.
-        first = problem.start(None if self.early_stopping else start)
-        found = self._descend(problem, first, limit)
+        found = self._descend(problem, self._first(problem, start, previous), limit)
         chosen = problem.tables if self.normalize == "likeliest" else problem.plain_tables
         status = "interrupted" if interrupted else found.status
-        return DescentResult(Network(schema, dag, tuple(chosen(found.point))), path=found.path, status=status)
+        network = Network(schema, dag, tuple(chosen(found.point)))
+        return DescentResult(network, path=found.path, status=status, point=found.point)
+
+    def _first(self, problem: Problem, start: Network | None, previous: ParameterResult | None) -> Floats:
+        if self.early_stopping is not None:
+            return problem.start()  # the steps of cross tuning are counted from maximum likelihood
+        known = previous.point if isinstance(previous, DescentResult) else None
+        return known if known is not None and known.shape == problem.shape else problem.start(start)
 
     def _problem(self, schema: Schema, dag: Dag, rows: Rows, design: Design | None = None) -> Problem:
         reference = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network

@@ -86,7 +86,7 @@ class MarginMarkov(ParameterLearner):
     classes, memory is one number for each row and class. Ctrl-C keeps the best weights so far.
     """
 
-    GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"C": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)}
+    GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"C": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)}
 
     def __init__(
         self,

@@ -53,6 +53,11 @@ class Problem(ABC):
         if not np.isfinite(self.reference).all():
             raise ValueError("the maximum-likelihood tables hold a zero, which has no logarithm; use smoothing > 0")
 
+    @property
+    def shape(self) -> tuple[int]:
+        """Of a point."""
+        return (self.pooling.size,)
+
     @abstractmethod
     def start(self, network: Network | None = None) -> Floats:
         """The point that stands for this network; by default for the reference."""
@@ -90,6 +95,11 @@ class Problem(ABC):
 
 class Concave(Problem):
     """Log tables s * reference + U, the penalty on U; the point is (s, parts of U). Convex, so there is one optimum."""
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Of a point."""
+        return (1 + self.pooling.size,)
 
     def start(self, network: Network | None = None) -> Floats:
         """The scale at which the reference does best, and no U; or the scale nearest to a network, and what is left.

@@ -131,7 +131,7 @@ class Tuned(ParameterLearner):
         grid = self.grid if self.grid is not None else getattr(self.learner, "GRID", None)
         if not grid:
             raise ValueError(f"{kind} has no grid of its own; give one, such as grid={{'smoothing': [1.0, 0.1]}}")
-        known = self.learner.get_params(deep=False)
+        known = self.learner.get_params()
         for name, values in grid.items():
             if name not in known:
                 raise ValueError(f"{kind} has no parameter {name!r}; it has {', '.join(sorted(known))}")
@@ -223,7 +223,8 @@ def _takes(learner: ParameterLearner, name: str) -> bool:
 
 def _interrupted(result: ParameterResult) -> bool:
     own = getattr(result, "status", None)
-    return own == "interrupted" or (result.certificate is not None and result.certificate.status == "interrupted")
+    proof = result.certificate
+    return own == "interrupted" or (proof is not None and proof.status.startswith("interrupted"))
 
 
 def _unlabelled(rows: Rows) -> Rows:
