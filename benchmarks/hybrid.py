@@ -152,11 +152,11 @@ def cell(data: Encoded, dag: Dag, B: float, target: float, start: Any, limit: fl
     return found.network, numbers | {"status": status, "cpu": time.process_time() - began, "peak MB": peak}
 
 
-def grid(names: list[str], structures: list[str], file: Path, limit: float) -> None:
+def grid(names: list[str], structures: list[str], cells: list[tuple[float, float]], file: Path, limit: float) -> None:
     """Append a line for each cell that the file does not have yet."""
     done = {(r["set"], r["structure"], r["B"], r["target"]) for r in records(file)}
     for name, structure in product(names, structures):
-        missing = [c for c in product(COSTS, TARGETS) if (name, structure, *c) not in done]
+        missing = [c for c in cells if (name, structure, *c) not in done]
         if not missing:
             continue
         data = encoded(name)
@@ -211,6 +211,8 @@ def main() -> None:
     parser.add_argument("what", choices=("ratio", "grid", "table"))
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--structures", nargs="+", default=list(STRUCTURES), choices=STRUCTURES)
+    parser.add_argument("--costs", nargs="+", type=float, default=COSTS)
+    parser.add_argument("--targets", nargs="+", type=float, default=TARGETS)
     parser.add_argument("--file", type=Path, default=Path("hybrid-grid.jsonl"))
     parser.add_argument(
         "--limit", type=float, default=LIMIT, help="seconds for a cell of the grid (processor), or for Clarabel (clock)"
@@ -219,7 +221,8 @@ def main() -> None:
     if arguments.what == "ratio":
         ratio(arguments.sets or ["vehicle", "satimage"], arguments.limit)
     elif arguments.what == "grid":
-        grid(arguments.sets or list(SETS), arguments.structures, arguments.file, arguments.limit)
+        cells = list(product(arguments.costs, arguments.targets))
+        grid(arguments.sets or list(SETS), arguments.structures, cells, arguments.file, arguments.limit)
     else:
         table(arguments.file)
 

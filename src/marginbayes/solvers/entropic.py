@@ -15,7 +15,7 @@ optimal w sum to less than one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -113,7 +113,10 @@ class Layout:
 
     def each(self, work: Callable[[slice], None], n: int) -> None:
         """Do the work for every part of n rows, on threads where that pays."""
-        parts = self.parts(n)
+        self.share_out(work, self.parts(n))
+
+    def share_out(self, work: Callable[[slice], None], parts: Sequence[slice]) -> None:
+        """Do the work for every part, on as many threads as are wanted."""
         workers = min(self._threads, len(parts))
         if workers <= 1:
             for part in parts:

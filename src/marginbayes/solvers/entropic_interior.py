@@ -114,13 +114,14 @@ def minimise(
             raise _TimeIsUp
 
     path, status, steps = None, "optimal", 0
-    share = _first_share(problem) if start is None else 1.0
     try:
         while not best.within(tol):
             if steps == max_iter:
                 status = "iteration limit"
                 break
-            path = path or _Path(problem, first, _first_mu(problem, best), share, check)
+            if path is None:
+                share = _first_share(problem) if start is None else 1.0
+                path = _Path(problem, first, _first_mu(problem, best), share, check)
             path.step()
             steps += 1
             if path.stuck and path.mu < SMALLEST * abs(best.objective) / path.eta.size:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,25 +135,14 @@ class System:
         from marginbayes.kernels.margins_system import mode_products
 
         layout, size = self.layout, len(matrix)
+        modes = layout.cells, layout.chunks, self.rows, self.first, self.second
+
+        def work(lines: slice) -> None:
+            mode_products(*modes, self.inverse, self.pull, lines.start, lines.stop, matrix)
+
         # Lines get longer; parts of equal area.
         cuts = (size * np.sqrt(np.linspace(0, 1, 5))).astype(int)
-
-        def work(part: slice) -> None:
-            for i in range(part.start, part.stop):
-                mode_products(
-                    layout.cells,
-                    layout.chunks,
-                    self.rows,
-                    self.first,
-                    self.second,
-                    self.inverse,
-                    self.pull,
-                    cuts[i],
-                    cuts[i + 1],
-                    matrix,
-                )
-
-        layout.each(work, 4)
+        layout.share_out(work, [slice(*ends) for ends in pairwise(cuts)])
 
     # -- solving
 
