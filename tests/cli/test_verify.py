@@ -121,3 +121,14 @@ def test_a_time_limit_is_handed_to_the_learner(run: Run, table: Path, tmp_path: 
     path = tmp_path / "p.json"
     run("fit", table, "-t", "outcome", "-s", "exact-mdl", "--certificate", path, "--time-limit", 30)
     assert json.loads(path.read_text())["status"] == "optimal"
+
+
+def test_a_checkpoint_keeps_the_search_and_is_for_exact_margins_only(run: Run, fails: Run, table: Path) -> None:
+    file = table.with_name("search.npz")
+    given = ("fit", table, "-t", "outcome", "--checkpoint", file)
+    first = run(*given, "-s", "exact-sm", "--certificate", table.with_name("a.json"))
+    assert file.exists()
+    again = run(*given, "-s", "exact-sm", "--certificate", table.with_name("b.json"))
+    proofs = [json.loads(table.with_name(name).read_text())["evidence"]["proof"] for name in ("a.json", "b.json")]
+    assert proofs[0] == proofs[1], (first.stdout, again.stdout)
+    assert "--checkpoint is not for --structure exact-mdl" in fails(*given, "-s", "exact-mdl")

@@ -58,6 +58,18 @@ def test_a_run_in_pieces_ends_like_the_whole_run(problem, whole, tmp_path) -> No
     verify(found.certificate.to_document(), problem[1].codes)
 
 
+def test_a_run_that_the_clock_cuts_again_and_again_ends_at_the_optimum(problem, whole, tmp_path) -> None:
+    file, limit, bound = tmp_path / "search.npz", 0.05, np.inf
+    for _ in range(40):
+        found = ExactMargin(p=0.8, time_limit=limit, checkpoint=file).learn(*problem)
+        assert found.certificate.bound <= bound
+        verify(found.certificate.to_document(), problem[1].codes)
+        if found.certificate.status == "optimal":
+            break
+        limit, bound = 1.3 * limit, found.certificate.bound
+    assert found.certificate.objective == pytest.approx(whole.certificate.objective, rel=1e-6)
+
+
 SCRIPT = """
 import sys
 from tests.oracles.exact import random_problem

@@ -318,3 +318,17 @@ def test_the_informative_edge_is_found_in_95_of_100_samples(order: str, k: int, 
         learner = OrderBased(order, score, k, literal=literal, random_state=0)
         results = [learner.learn(*slow.informative(seed)) for seed in range(100)]
         assert sum(bool({("v1", "v3"), ("v3", "v1")} & set(result.dag.edges)) for result in results) >= 95
+
+
+@pytest.mark.parametrize("literal", [False, True])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_features_of_one_level_are_passed_over_as_the_slow_search_finds(k: int, literal: bool) -> None:
+    for seed in range(6):
+        _, rows = random_rows(seed)
+        codes, cards = np.insert(rows.codes, [2, 4], 0, axis=0), np.insert(rows.cardinalities, [2, 4], 1)
+        schema, rows = as_rows(codes, cards)
+        oracle = Oracle(rows, "cr")
+        rule = slow.rules(oracle)["mi"]
+        order = slow.order_by(oracle, rule)
+        way = slow.algorithm_1(oracle, rule, k) if literal else slow.along(oracle, order, k)
+        assert_same(OrderBased("mi", "cr", k, literal=literal).learn(schema, rows), way, schema)

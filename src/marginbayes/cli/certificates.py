@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["set_limits", "write_certificates"]
 
 
-def set_limits(classifier: Any, asked: str, limits: Mapping[str, float | None]) -> None:
+def set_limits(classifier: Any, asked: str, limits: Mapping[str, float | Path | None]) -> None:
     """Set the time limit and the gap of the structure learner; `asked` is the option that chose one without them."""
     learner = getattr(classifier, "structure", None)
     known = {} if learner is None else learner.get_params(deep=False)

@@ -22,7 +22,7 @@ BRIEF, PATIENT, ROUNDS = 4, 60, 200
 # Losses closer than this, relative to the ceiling, are equal.
 TOLERANCE = 1e-11
 # A search shakes this many features at most, and no more often in vain than so many times for each feature.
-SHAKEN, TRIES = 3, 3
+SHAKEN, TRIES = 3, 6
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,6 +68,7 @@ class Expansion:
     slots: tuple[int, ...] = ()  # of the division
     children: list[Child] = field(default_factory=list)
     start: Start | None = None  # of the children
+    left: Flags | None = None  # options of a part that stays open, with a better bound, for lack of time
     found: Incumbent | None = None
 
 
@@ -90,9 +91,12 @@ def expand(
     relaxed = relax(instance, node.top, allowed, node.start, cutoff, effort, in_time, node.demands)
     out.bound, out.multipliers = relaxed.bound, relaxed.multipliers
     assert relaxed.multipliers.text  # made here, where other threads can work meanwhile
-    if relaxed.bound <= cutoff or not _take_out(
-        out, relaxed.evaluated, relaxed.multipliers, allowed, node.demands, cutoff
-    ):
+    if relaxed.bound <= cutoff:
+        return out
+    if not in_time():
+        out.start, out.left = Start.of(relaxed.shares, relaxed.multipliers, relaxed.clusters), allowed
+        return out
+    if not _take_out(out, relaxed.evaluated, relaxed.multipliers, allowed, node.demands, cutoff):
         return out
     rng = np.random.default_rng([node.part, instance.seed])
     if climbs:

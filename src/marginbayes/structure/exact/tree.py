@@ -193,9 +193,12 @@ class Search:
         if out is None:
             self.push(node)
             return
-        self.nodes += 1
         self.proof.fix(node.part, out.fixes)
         self.pruned = max(self.pruned, out.fixed_bound)
+        if out.left is not None and out.start is not None:
+            self.push(Node.of(node.part, node.top, out.left, out.bound, out.start, node.demands))
+            return
+        self.nodes += 1
         if out.found is not None and out.found.objective > self.incumbent.objective:
             self.incumbent = out.found
         if out.start is None:
