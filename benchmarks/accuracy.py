@@ -131,10 +131,9 @@ def _learned(method: Method, part: Encoded, structure: str) -> Iterator[Network]
         taken = inspect.signature(learner.learn).parameters
         if "design" in taken and "design" not in given:
             given["design"] = Design.of(dag, part.train)
-        network = learner.learn(part.schema, dag, part.train, **given).network
-        if "start" in taken:
-            given["start"] = network
-        yield network
+        result = learner.learn(part.schema, dag, part.train, **given)
+        given |= {name: value for name, value in (("start", result.network), ("previous", result)) if name in taken}
+        yield result.network
 
 
 def _judged(network: Network, part: Encoded) -> tuple[float, float]:
