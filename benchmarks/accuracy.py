@@ -81,12 +81,12 @@ METHODS = {
         "ConditionalLikelihood",
         "conditional",
         {"max_iter": 200, "tol": 1e-4, "pool": True},
-        {"l2": (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)},
+        {"l2": (300.0, 100.0, 30.0, 10.0, 3.0, 1.0)},
     ),
     "MarginGradient": Method(
         "MarginGradient", "gradient", {"max_iter": 200, "tol": 1e-4}, {"target": (5.0, 20.0), "l2": (3.0, 0.3, 0.03)}
     ),
-    "MarginHybrid": Method("MarginHybrid", "hybrid", {}, {"B": (0.1, 1.0, 10.0)}),
+    "MarginHybrid": Method("MarginHybrid", "hybrid", {"tol": 1e-3}, {"B": (0.1, 1.0, 10.0)}),
     "MarginMarkov": Method("MarginMarkov", "markov", {"shrink": "ml", "tol": 1e-3}, {"C": (0.001, 0.01, 0.1)}),
     "MarginConvex": Method("MarginConvex", "convex", {"method": "exact"}),
     "ConvexCombination": Method("ConvexCombination", "combination", {"n_parts": 10}, {"D": (1e6, 1e3, 0.0)}),

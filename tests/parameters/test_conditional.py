@@ -110,6 +110,19 @@ def test_strong_shrinkage_stays_at_the_scaled_maximum_likelihood_network() -> No
     np.testing.assert_allclose(slopes, slopes[0, 0], rtol=1e-3)
 
 
+def test_the_result_of_another_strength_is_a_start_with_the_same_end() -> None:
+    network, rows = problem(10)
+    strong = ConditionalLikelihood(1.0, tol=1e-8).learn(network.schema, TAN, rows)
+    cold = ConditionalLikelihood(0.3, tol=1e-8).learn(network.schema, TAN, rows)
+    warm = ConditionalLikelihood(0.3, tol=1e-8).learn(network.schema, TAN, rows, previous=strong)
+    assert warm.path[0] > cold.path[0]
+    assert warm.path[-1] == pytest.approx(cold.path[-1], rel=1e-8)
+    # A result of another form has other numbers, and is not looked at.
+    other = ConditionalLikelihood(0.3, form="softmax", tol=1e-8).learn(network.schema, TAN, rows)
+    ignored = ConditionalLikelihood(0.3, tol=1e-8).learn(network.schema, TAN, rows, previous=other)
+    assert ignored.path == cold.path
+
+
 def test_structures_with_unmarried_parents_take_the_softmax_form() -> None:
     network, rows = problem(7, UNMARRIED)
     assert ConditionalLikelihood().learn(network.schema, UNMARRIED, rows).network.normalized

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
 from marginbayes import Dag, Network
-from marginbayes.data import Rows
+from marginbayes.data import Rows, Schema, Variable
 from marginbayes.parameters import ConditionalLikelihood, MaximumLikelihood
 from marginbayes.parameters.descent import descend
 from marginbayes.parameters.design import Design
@@ -28,20 +30,35 @@ def problem(seed: int, dag: Dag) -> tuple[Network, Rows]:
     return network, network.sample(60, rng)
 
 
-def kernel(design: Design) -> np.ndarray:
-    """Identity, plus 1 for each choice of members, the child among them and not all, in which two cells agree."""
-    lines = []
-    for i in design.families:
+def kernel(design: Design, ordered: Sequence[bool]) -> np.ndarray:
+    """Identity, plus 1 for each choice of members, the child among them and not all, in which two cells agree.
+
+    Of ordered members, two and four neighbouring levels agree too, counted from the first level and from half of the
+    way, unless that makes all levels of the child one, or no two cells.
+    """
+    blocks = [np.eye(design.sizes[0])]
+    for i in design.families[1:]:
         members = [v for v in (*design.dag.parents[i], i) if v]
-        lines += [(i, members, levels) for levels in np.ndindex(*(design.cardinalities[v] for v in members))]
-    found = np.eye(len(lines))
-    for p, (i, members, a) in enumerate(lines):
-        for q, (j, _, b) in enumerate(lines):
-            if i == j and i != 0:
-                for size in range(len(members) - 1):
-                    for chosen in combinations(range(len(members) - 1), size):
-                        found[p, q] += all(a[k] == b[k] for k in (*chosen, len(members) - 1))
-    return found
+        cells = list(np.ndindex(*(design.cardinalities[v] for v in members)))
+        last = len(members) - 1
+        block = np.eye(len(cells))
+        for size in range(last):
+            for chosen in combinations(range(last), size):
+                block += agreement([tuple(cell[k] for k in (*chosen, last)) for cell in cells])
+        for width, shift in ((2, 0), (2, 1), (4, 0), (4, 2)):
+            if any(ordered[v] for v in members):
+                coarse = [
+                    tuple((x + shift) // width if ordered[v] else x for v, x in zip(members, cell, strict=True))
+                    for cell in cells
+                ]
+                if len({key[-1] for key in coarse}) > 1 and len(set(coarse)) < len(cells):
+                    block += agreement(coarse)
+        blocks.append(block)
+    return block_diag(*blocks)
+
+
+def agreement(keys: list[tuple[int, ...]]) -> np.ndarray:
+    return np.array([[float(a == b) for b in keys] for a in keys])
 
 
 @GRAPHS
@@ -59,11 +76,13 @@ def test_the_gradient_is_that_of_finite_differences(form: type, dag: Dag) -> Non
 
 
 @GRAPHS
-def test_the_optimum_is_that_of_the_penalty_in_the_metric_of_the_pools(dag: Dag) -> None:
+@pytest.mark.parametrize("ordered", [(False,) * 4, (False, True, False, True)], ids=["unordered", "two ordered"])
+def test_the_optimum_is_that_of_the_penalty_in_the_metric_of_the_pools(dag: Dag, ordered: Sequence[bool]) -> None:
     network, rows = problem(1, dag)
     design = Design.of(dag, rows)
     task = Concave(design, MaximumLikelihood().learn(network.schema, dag, rows).network, 0.5, pool=True)
-    metric = np.linalg.inv(kernel(design))
+    task.pooling = Pooling.of(design, ordered)
+    metric = np.linalg.inv(kernel(design, ordered))
 
     def literal(point: np.ndarray) -> tuple[float, np.ndarray]:
         shift = point[1:].reshape(task.reference.shape)
@@ -81,7 +100,7 @@ def test_the_optimum_is_that_of_the_penalty_in_the_metric_of_the_pools(dag: Dag)
 @GRAPHS
 def test_parts_add_up_to_the_deviations_they_were_made_from(dag: Dag) -> None:
     design = Design.of(dag, problem(2, dag)[1])
-    pooling = Pooling.of(design)
+    pooling = Pooling.of(design, (False, False, True, True))
     wanted = np.random.default_rng(3).normal(size=design.shape)
     parts = pooling.parts(wanted)
     np.testing.assert_allclose(pooling.total(parts), wanted, atol=1e-12)
@@ -91,10 +110,26 @@ def test_parts_add_up_to_the_deviations_they_were_made_from(dag: Dag) -> None:
     assert float(pooling.back(wanted) @ other) == pytest.approx(float((wanted * pooling.total(other)).sum()))
 
 
-def test_naive_bayes_has_no_pools() -> None:
+def test_naive_bayes_has_no_pools_but_those_of_ordered_levels() -> None:
     dag = Dag.naive(list("yabc"))
     design = Design.of(dag, problem(5, dag)[1])
-    assert Pooling.of(design).size == design.shape[0] * design.shape[1]
+    assert Pooling.of(design, (False,) * 4).size == Pooling.none(design).size == design.shape[0] * design.shape[1]
+    pools = Pooling.of(design, (False, False, True, False)).members.toarray()
+    # b has three levels, cells 3 to 5: {0, 1}, {2}; {0}, {1, 2}; four at once hold all of them, but from the middle on.
+    assert [set(np.flatnonzero(p)) for p in pools.T] == [{3, 4}, {5}, {3}, {4, 5}, {3, 4}, {5}]
+
+
+def test_discretised_numbers_are_ordered_and_categories_are_not() -> None:
+    cuts = Variable("b", ("low", "middle", "high"), cuts=(0.0, 1.0))
+    words = Variable("b", ("low", "middle", "high"))
+    counts = []
+    for variable in (cuts, words):
+        schema = Schema((Variable("y", (0, 1)), variable))
+        rows = Rows(np.array([[0, 1, 0, 1], [0, 1, 2, 2]], np.uint8), (2, 3))
+        dag = Dag.naive(["y", "b"])
+        network = MaximumLikelihood().learn(schema, dag, rows).network
+        counts.append(Concave(Design.of(dag, rows), network, 1.0, pool=True).pooling.members.shape[1])
+    assert counts == [6, 0]
 
 
 @GRAPHS

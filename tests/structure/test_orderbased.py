@@ -321,9 +321,9 @@ def test_the_informative_edge_is_found_in_95_of_100_samples(order: str, k: int, 
 
 
 @pytest.mark.parametrize("literal", [False, True])
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("k", [1, 2])
 def test_features_of_one_level_are_passed_over_as_the_slow_search_finds(k: int, literal: bool) -> None:
-    for seed in range(6):
+    for seed in range(3):
         _, rows = random_rows(seed)
         codes, cards = np.insert(rows.codes, [2, 4], 0, axis=0), np.insert(rows.cardinalities, [2, 4], 1)
         schema, rows = as_rows(codes, cards)

@@ -21,9 +21,10 @@ class ConditionalLikelihood(DiscriminativeLearner):
         Strength of the shrinkage: half of it times the squared distance from the (scaled) maximum-likelihood log
         tables is added to minus the conditional log-likelihood of all rows. 0 leaves it out.
     pool : bool, default=False
-        Whether the distance of a family with feature parents is measured so that what its cells have in common costs
-        less: the deviation of a cell is u(parents, child) + v(child) + v(one parent, child) and so on, and the
-        shrinkage is on all parts. Changes nothing for naive Bayes.
+        Whether the distance is measured so that what the cells of a table have in common costs less: the deviation of a
+        cell is u(parents, child) + v(child) + v(one parent, child) and so on, with more such terms for intervals of
+        neighbouring levels of discretised numbers, and the shrinkage is on all of them. Wants a larger `l2`. Pays for
+        many levels and many rows.
     form : {"auto", "concave", "softmax"}, default="auto"
         ``"concave"``: the log tables are free, ``s w_ML + U`` with the shrinkage on U and s free; a concave problem
         with one optimum. The result is then renormalised, which needs that the parents of every feature are joined.

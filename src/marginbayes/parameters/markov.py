@@ -83,7 +83,8 @@ class MarginMarkov(ParameterLearner):
     Notes
     -----
     A family with a missing member adds nothing to a row's score while learning. A sweep costs rows x families x
-    classes, memory is one number for each row and class. Ctrl-C keeps the best weights so far.
+    classes, memory is one number for each row and class. The larger C, the more sweeps it takes; where `max_iter` ends
+    them, the certificate tells how far they got. Ctrl-C keeps the best weights so far.
     """
 
     GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"C": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)}

@@ -48,7 +48,7 @@ class Problem(ABC):
         self, design: Design, reference: Network, l2: float, row_loss: RowLoss = CONDITIONAL, pool: bool = False
     ) -> None:
         self.design, self.network, self.l2, self.row_loss = design, reference, l2, row_loss
-        self.pooling = Pooling.of(design, pool)
+        self.pooling = Pooling.of(design, _ordered(reference)) if pool else Pooling.none(design)
         self.reference = design.flatten(reference.tables)
         if not np.isfinite(self.reference).all():
             raise ValueError("the maximum-likelihood tables hold a zero, which has no logarithm; use smoothing > 0")
@@ -91,6 +91,11 @@ class Problem(ABC):
     def steer(self, point: Floats) -> Callable[[Floats], Floats] | None:  # noqa: ARG002
         """What turns gradients (in these units) towards the optimum, as it is near a point; None: nothing."""
         return None
+
+
+def _ordered(network: Network) -> list[bool]:
+    """For each variable whether its levels are intervals of a number."""
+    return [v.cuts is not None and v.levels[-1] is not None for v in network.schema.variables]
 
 
 class Concave(Problem):

@@ -84,21 +84,18 @@ class _TimeIsUp(Exception):
 def minimise(
     problem: EntropicHinge,
     start: Floats | None = None,
-    eta: Floats | None = None,
     *,
     tol: float = 1e-6,
     max_iter: int = 200,
     time_limit: float | None = None,
     watch: Watch | None = None,
 ) -> Solution:
-    """Best weights and bound; Ctrl-C and the limits keep the best so far.
+    """Best weights and bound; Ctrl-C and the limits keep the best so far, and so does rounding (``"stalled"``).
 
     Parameters
     ----------
     start : array of shape (cells, classes) or None
         Weights near the solution; without, the logarithms of the counts.
-    eta : array of shape (rows, classes) or None
-        Multipliers of a similar problem, for the first bound.
     tol : float
         Relative gap at which to stop.
     """
@@ -106,7 +103,7 @@ def minimise(
     first = problem.layout.normalised(np.log(problem.layout.counts) if start is None else start)
     best = _Best(began, first, np.zeros((len(problem.caps), first.shape[1])))
     _consider_weights(problem, best, first)
-    _consider_multipliers(problem, best, np.zeros_like(best.eta) if eta is None else eta)
+    _consider_multipliers(problem, best, best.eta)
     best.note()
 
     def check() -> None:
@@ -137,6 +134,8 @@ def minimise(
         status = "interrupted"
     except _TimeIsUp:
         status = "time limit"
+    except FloatingPointError:  # rounding leaves no factor of the system, and no better point to be found
+        status = "stalled"
     seconds = time.perf_counter() - began
     return Solution(best.weights, best.eta, best.objective, best.bound, status, seconds, tuple(best.trace), steps)
 

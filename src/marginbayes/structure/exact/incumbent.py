@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-# Rounds without success after which the first search, and the one after the root, give up; and the most rounds of all.
+# Rounds without success after which the first search, and a later one, give up; and the most rounds of all.
 BRIEF, PATIENT, ROUNDS = 4, 60, 200
 # Losses closer than this, relative to the ceiling, are equal.
 TOLERANCE = 1e-11

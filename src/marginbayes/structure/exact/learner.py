@@ -29,7 +29,7 @@ __all__ = ["ExactMargin", "gaps"]
 METHODS = ("branch-and-bound", "milp")
 # A callback is called when something was found, else once in so many seconds.
 NEWS = 0.25
-# Share of a time limit that a search for good structures may take, before the root and after it.
+# Share of a time limit that a search for good structures may take, before the tree and in it.
 FIRST = 0.1
 
 

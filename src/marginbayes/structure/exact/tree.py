@@ -27,6 +27,8 @@ Flags = NDArray[np.bool_]
 BATCH = 4
 # Every part climbs from its rounded shares up to this many parts, later every so many.
 EAGER, SELDOM = 64, 8
+# A tree of fewer parts is done before a longer search for good structures would pay.
+SMALL = 12
 TRACE_POINTS = 2000
 ROOT = Effort(rounds=30, tolerance=1e-3)
 INSIDE = Effort(rounds=3)
@@ -40,7 +42,7 @@ class Limits:
     gap: float
     nodes: float = np.inf
     deadline: float = np.inf
-    polish: float = np.inf  # seconds that the search for a better structure may take once the root is relaxed
+    polish: float = np.inf  # seconds that the search for a better structure may take once the tree is no longer small
     wished: Callable[[], bool] = lambda: False
 
     def in_time(self) -> bool:
@@ -104,16 +106,13 @@ class Search:
         if len(instance.tops) == 1:
             return
         self._advance([self._pop()], ROOT, limits, None)
-        self._polish(limits)
         seed = self.heap[0][2].start if self.heap else Start.of(shares, NOTHING)
         for top in range(len(instance.tops)):
             if top != self.incumbent.top:
                 self._open(top, seed)
 
     def _polish(self, limits: Limits) -> None:
-        """Where the root leaves a gap, look longer for a good structure: what is cut off hangs on it."""
-        if self.bound - self.incumbent.objective <= self.tolerance(limits.gap):
-            return
+        """Look longer for a good structure: what can be cut off hangs on it."""
         until, rng = time.perf_counter() + limits.polish, np.random.default_rng([self.instance.seed, 1])
 
         def in_time() -> bool:
@@ -137,9 +136,9 @@ class Search:
                     self.open_problems(limits)
                     tick()
                 while (status := self._status(limits)) is None:
-                    begins = self.nodes == 0
+                    before = self.nodes
                     self._step(limits, pool)
-                    if begins:
+                    if before < SMALL <= self.nodes:
                         self._polish(limits)
                     tick()
         except MemoryLimit as error:
