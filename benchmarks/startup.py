@@ -30,8 +30,8 @@ JOBS = {
         "clf.predict_proba(X)",
         None,
     ),
-    "the same of 99,000 rows, which is compiled": (
-        f"{MAKE}.fit(X, y); {MISSING}; X = np.repeat(X, 1000, axis=0)",
+    "the same of 990,000 rows, which is compiled": (
+        f"{MAKE}.fit(X, y); {MISSING}; X = np.repeat(X, 10000, axis=0)",
         "clf.predict_proba(X)",
         None,
     ),

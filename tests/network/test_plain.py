@@ -46,3 +46,20 @@ def test_a_few_rows_with_missing_cells_do_not_load_the_compiler() -> None:
         "sys.exit('numba' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("n_rows", "is_compiled"), [(40_000, False), (200_000, True)])
+def test_many_rows_are_never_summed_plainly_block_by_block(
+    monkeypatch: pytest.MonkeyPatch, n_rows: int, is_compiled: bool
+) -> None:
+    rng = np.random.default_rng(8)
+    network = random_network(rng, random_dag(rng, 4, 1), (2, 2, 2, 2))
+    rows = with_holes(rng, network.sample(n_rows, rng), 0.3)
+    own = evaluator(network)
+    cells_of_row = own._order[2] * 2 * 2
+    monkeypatch.setattr(evaluate, "PLAIN_CELLS", 40_000 * cells_of_row)  # more than a block may need
+    compiled = []
+    add_sums = Evaluator._add_sums
+    monkeypatch.setattr(Evaluator, "_add_sums", lambda *given: compiled.append(add_sums(*given)))
+    own.log_joint(rows)
+    assert bool(compiled) == is_compiled

@@ -145,7 +145,7 @@ def test_the_dense_problem_scores_structures_by_the_definition() -> None:
         ({"margin": "cr"}, "margin='cr' is not known"),
         ({"p": 0.5}, "p=0.5 must lie above 0.5"),
         ({"gamma": -1.0}, "gamma=-1.0 must be a positive number"),
-        ({"k": 2}, "k=2 must be 0 or 1"),
+        ({"k": -1}, "k=-1 must be a whole number"),
         ({"class_parents": 3}, "class_parents=3 must be"),
         ({"smoothing": 0.0}, "smoothing=0.0 must be a positive number"),
         ({"gap": -1.0}, "gap=-1.0 must not be negative"),

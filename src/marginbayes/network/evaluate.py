@@ -102,9 +102,9 @@ class Evaluator:
         """P(target = level | observed cells) for each row and level."""
         return self._filled(rows, self._fill_normalised)
 
-    def _filled(self, rows: Rows, fill: Callable[[Block, Floats, list[Lookup]], None]) -> Floats:
+    def _filled(self, rows: Rows, fill: Callable[[Block, Floats, list[Lookup], int], None]) -> Floats:
         out = np.empty((len(rows), self._levels))
-        rows.fill(out, fill, self._merged if len(rows) >= MERGED_ROWS else self._padded)
+        rows.fill(out, fill, self._merged if len(rows) >= MERGED_ROWS else self._padded, len(rows))
         return out
 
     def expected_counts(self, rows: Rows, weights: Floats) -> tuple[Floats, float]:
@@ -140,12 +140,13 @@ class Evaluator:
     def _levels(self) -> int:
         return self.cardinalities[self.target]
 
-    def _fill(self, block: Block, out: Floats, lookups: list[Lookup]) -> None:
+    def _fill(self, block: Block, out: Floats, lookups: list[Lookup], n_rows: int) -> None:
+        """Log joint of one block of so many rows."""
         self._gather(block.codes, out, lookups)
         summed = self._needs_sums(block)
         if summed is None:
             return
-        if self._is_small(int(np.count_nonzero(summed))):
+        if self._is_small(np.count_nonzero(summed) * n_rows / len(block)):  # if all blocks are like this one
             out[summed] = self._eliminate_plainly(block.codes[:, summed])
         elif 2 * np.count_nonzero(summed) > len(block):  # the others are passed over faster than they are left out
             self._add_sums(block.codes, out)
@@ -154,8 +155,8 @@ class Evaluator:
             self._add_sums(block.codes[:, summed], part)
             out[summed] = part
 
-    def _fill_normalised(self, block: Block, out: Floats, lookups: list[Lookup]) -> None:
-        self._fill(block, out, lookups)
+    def _fill_normalised(self, block: Block, out: Floats, lookups: list[Lookup], n_rows: int) -> None:
+        self._fill(block, out, lookups, n_rows)
         normalise_logs(out, out)
 
     # -- rows in which nothing has to be summed
@@ -254,7 +255,7 @@ class Evaluator:
             if lacking:
                 plan = self._larger(plan, lacking)
 
-    def _is_small(self, n_rows: int) -> bool:
+    def _is_small(self, n_rows: float) -> bool:
         return n_rows * self._order[2] * max(self.cardinalities) * self._levels <= PLAIN_CELLS
 
     def _eliminate_plainly(self, codes: NDArray[Any]) -> Floats:

@@ -50,7 +50,7 @@ class System:
         self.layout, self.curvature = layout, curvature
         self.iterations = 0
         work = PRODUCT * before * len(layout.coded[1]) * layout.counts.shape[1]
-        self.most = int(min(MOST_MODES, max(FEW_MODES, np.cbrt(work)), layout.counts.size))
+        self.most = int(min(MOST_MODES, max(FEW_MODES, np.cbrt(work))))
         diagonal = self._diagonal()
         modes = self._choose(curvature.h + diagonal)
         self.rows, self.first, self.second = modes

@@ -26,7 +26,7 @@ Flags = NDArray[np.bool_]
 # Parts that are worked on before the results are put together. Fixed, so that threads do not change the course.
 BATCH = 4
 # Every part climbs from its rounded shares up to this many parts, later every so many.
-EAGER, SELDOM = 64, 8
+EAGER, SELDOM = 16, 8
 # A tree of fewer parts is done before a longer search for good structures would pay.
 SMALL = 12
 TRACE_POINTS = 2000
