@@ -21,6 +21,7 @@ from marginbayes.solvers import Moment
 from marginbayes.solvers.cholesky import factorised, solved
 from marginbayes.solvers.coordinate import MarginRows
 from marginbayes.solvers.interior import PairProblem
+from marginbayes.solvers.interrupt import kernel_interrupts
 
 __all__ = ["BarrierPath", "barrier_path"]
 
@@ -116,7 +117,8 @@ class _Path:
             for k in range(outer_steps):
                 close, steps = False, 0
                 while not close and steps < inner_steps and point.gamma <= RUNAWAY:
-                    point, close = self._newton(point, 10.0**-k, memory)
+                    with kernel_interrupts():
+                        point, close = self._newton(point, 10.0**-k, memory)
                     steps += 1
                     values.append(self.objective(point))
                     trace.append(self._note(values, f"mu = 1e-{k}"))

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from marginbayes.parameters.parametrisation import Problem
 from marginbayes.solvers import Moment
+from marginbayes.solvers.interrupt import kernel_interrupts
 from marginbayes.solvers.lbfgs import lbfgs
 
 __all__ = ["SOLVERS", "Descent", "descend"]
@@ -53,7 +54,8 @@ def descend(
     scale = problem.scale(start) if solver == "lbfgs" else np.ones(len(start))
     course = _Course(problem, start, scale, watch, callback)
     try:
-        status = course.lbfgs(max_iter, tol) if solver == "lbfgs" else course.conjugate_gradients(max_iter, tol)
+        with kernel_interrupts():
+            status = course.lbfgs(max_iter, tol) if solver == "lbfgs" else course.conjugate_gradients(max_iter, tol)
     except KeyboardInterrupt:  # the best point so far is kept
         status = "interrupted"
     return Descent(course.best, tuple(course.path), status)

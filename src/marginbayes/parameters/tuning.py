@@ -22,6 +22,7 @@ from marginbayes.parameters.base import ParameterLearner, ParameterResult
 from marginbayes.parameters.design import Design
 from marginbayes.parameters.folds import accuracy, log_loss, split
 from marginbayes.solvers import Moment
+from marginbayes.solvers.interrupt import kernel_interrupts
 
 __all__ = ["Trial", "Tuned", "TunedResult", "learn_tuned"]
 
@@ -117,8 +118,9 @@ class Tuned(ParameterLearner):
         folds = [_Fold(schema, dag, *parts, start) for parts in self._split(rows)]
         course = _Course(grid, self.callback)
         try:
-            for point in course.points:
-                course.note(self._try(point, folds), folds[0].network)
+            with kernel_interrupts():
+                for point in course.points:
+                    course.note(self._try(point, folds), folds[0].network)
         except KeyboardInterrupt:  # what was tried so far is enough to choose
             course.status = "interrupted"
         best = course.best()

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from marginbayes.solvers.interrupt import kernel_interrupts
 from marginbayes.solvers.moment import Moment
 
 __all__ = ["MarginRows", "MarginSolution", "solve_margin"]
@@ -138,11 +139,12 @@ def solve_margin(
         search.resume(start)
     status = "interrupted"
     try:
-        if base is None or scale is not None:
-            search.scale = scale or 0.0
-            status = search.descend(tol)
-        else:
-            status = search.over_scales()
+        with kernel_interrupts():
+            if base is None or scale is not None:
+                search.scale = scale or 0.0
+                status = search.descend(tol)
+            else:
+                status = search.over_scales()
     except KeyboardInterrupt:
         search.limits = replace(limits, callback=None)
         search.note()

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from marginbayes.solvers.entropic import EntropicHinge
 from marginbayes.solvers.entropic_system import Curvature, System
+from marginbayes.solvers.interrupt import kernel_interrupts
 from marginbayes.solvers.moment import Moment
 
 __all__ = ["Solution", "minimise"]
@@ -119,7 +120,8 @@ def minimise(
             if path is None:
                 share = _first_share(problem) if start is None else 1.0
                 path = _Path(problem, first, _first_mu(problem, best), share, check)
-            path.step()
+            with kernel_interrupts():
+                path.step()
             steps += 1
             if path.stuck and path.mu < SMALLEST * abs(best.objective) / path.eta.size:
                 status = "stalled"

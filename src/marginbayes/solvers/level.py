@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from marginbayes.solvers.interrupt import kernel_interrupts
 from marginbayes.solvers.moment import Moment
 from marginbayes.solvers.simplex import best_pull, nearest_in_level_set
 
@@ -92,7 +93,8 @@ def minimise_on_simplex(
     start, trace, status = time.perf_counter(), [], "iteration limit"
     try:
         for call in range(max_iter + n + 1):
-            bundle.evaluate(bundle.suggest())
+            with kernel_interrupts():
+                bundle.evaluate(bundle.suggest())
             seconds = time.perf_counter() - start
             trace.append((seconds, bundle.value, bundle.bound))
             if callback is not None:

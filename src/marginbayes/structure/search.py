@@ -17,6 +17,7 @@ from marginbayes.data.schema import Schema
 from marginbayes.graph.treewidth import has_treewidth_at_most
 from marginbayes.scores.information import conditional_mutual_information
 from marginbayes.scores.rowwise import row_score
+from marginbayes.solvers.interrupt import kernel_interrupts
 from marginbayes.structure.base import Step, StructureLearner, StructureResult
 from marginbayes.structure.constraints import Constraints, Rules
 from marginbayes.structure.engine import Engine, Parents, Rest, structure_dag
@@ -238,7 +239,8 @@ class SearchLearner(StructureLearner):
         """Structure for these rows; Ctrl-C ends the search and keeps the best so far."""
         self._check()
         try:
-            most = None if self.selection is None or len(rows) < 2 else self._select(schema, rows)
+            with kernel_interrupts():
+                most = None if self.selection is None or len(rows) < 2 else self._select(schema, rows)
         except KeyboardInterrupt:
             search, most = self._started(schema, rows, None), 0
             search.status = "interrupted"
@@ -252,8 +254,9 @@ class SearchLearner(StructureLearner):
     def _searched(self, schema: Schema, rows: Rows, callback: Callable[[Step], None] | None) -> Search:
         search = self._started(schema, rows, callback)
         try:
-            if schema.cardinalities[0] > 1:
-                self.run(search, rows)
+            with kernel_interrupts():
+                if schema.cardinalities[0] > 1:
+                    self.run(search, rows)
         except KeyboardInterrupt:
             search.status = "interrupted"
         return search
