@@ -11,19 +11,17 @@ import http.client
 import json
 import os
 import sys
-import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from marginbayes.datasets.dataset import Dataset, as_category, as_labels
 from marginbayes.datasets.files import read_table
+from marginbayes.verification.document import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +77,7 @@ def fetch(entry: Entry, *, cache: str | os.PathLike[str] | None = None, refresh:
     folder = cache_home(cache) / "openml" / str(entry.number)
     folder.mkdir(parents=True, exist_ok=True)
     _download_rows(entry, description, folder / "data.arff")
-    with _replacing(folder / "description.json") as file:
+    with replacing(folder / "description.json") as file:
         file.write(json.dumps(description, indent=1).encode())
     return folder
 
@@ -174,7 +172,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
 def _download_rows(entry: Entry, description: dict[str, Any], path: Path) -> None:
     """The rows at `path`, which appears only when its md5 sum is the stated one."""
     stated, total = str(description["md5_checksum"]), hashlib.md5(usedforsecurity=False)
-    with _open(str(description["url"]), entry.number) as answer, _replacing(path) as file:
+    with _open(str(description["url"]), entry.number) as answer, replacing(path) as file:
         while block := _read_block(answer, entry.number):
             total.update(block)
             file.write(block)
@@ -193,19 +191,6 @@ def _check_sum(path: Path, stated: str) -> None:
             f"{path} is damaged (md5 {found} instead of {stated}): delete the folder {path.parent} "
             "and fetch the data set again"
         )
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """File that replaces `path` in one step when the block ends well, and vanishes when it does not."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def _user_cache() -> Path:

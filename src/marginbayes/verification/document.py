@@ -6,14 +6,15 @@ import hashlib
 import json
 import math
 import os
-import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-__all__ = ["FORMAT", "VERSION", "CertificateError", "plain", "read_document", "seal", "write_document"]
+__all__ = ["FORMAT", "VERSION", "CertificateError", "plain", "read_document", "replacing", "seal", "write_document"]
 
 FORMAT, VERSION = "marginbayes-certificate", 1
 CLAIMS = ("kind", "sense", "objective", "bound", "status", "seconds", "trace")
@@ -76,14 +77,20 @@ def read_document(path: str | Path) -> dict[str, Any]:
 
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
     """Write a file whole or not at all."""
-    path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with replacing(Path(path)) as file:
+        file.write(json.dumps(document, allow_nan=False).encode())
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """File that takes the place of `path` in one step when the block ends well, and vanishes when it does not."""
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(document, file, allow_nan=False)
+        with part.open("xb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, path)
+        os.replace(part, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise

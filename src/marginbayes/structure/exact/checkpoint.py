@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import time
 import warnings
 from collections.abc import Iterable, Sequence
@@ -22,6 +20,7 @@ from marginbayes.structure.exact.node import Node
 from marginbayes.structure.exact.proof import Proof
 from marginbayes.structure.exact.relaxation import Start
 from marginbayes.structure.exact.tree import Search
+from marginbayes.verification.document import replacing
 
 __all__ = ["Checkpoint", "load_search", "save_search"]
 
@@ -179,13 +178,5 @@ def _parts(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
 
 
 def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
