@@ -140,4 +140,4 @@ def test_the_learner_returns_a_normalised_network_and_starts_where_it_is_told(da
     warm = learner.learn(network.schema, dag, rows, start=network)
     assert cold.network.normalized
     assert cold.path[-1] == pytest.approx(warm.path[-1], rel=1e-7)
-    assert cold.path[-1] > ConditionalLikelihood(0.1, tol=1e-8).learn(network.schema, dag, rows).path[-1]
+    assert cold.path[-1] > ConditionalLikelihood(0.1, pool=False, tol=1e-8).learn(network.schema, dag, rows).path[-1]

@@ -17,14 +17,14 @@ class ConditionalLikelihood(DiscriminativeLearner):
 
     Parameters
     ----------
-    l2 : float, default=3.0
+    l2 : float, default=10.0
         Strength of the shrinkage: half of it times the squared distance from the (scaled) maximum-likelihood log
         tables is added to minus the conditional log-likelihood of all rows. 0 leaves it out.
-    pool : bool, default=False
+    pool : bool, default=True
         Whether the distance is measured so that what the cells of a table have in common costs less: the deviation of a
         cell is u(parents, child) + v(child) + v(one parent, child) and so on, with more such terms for intervals of
-        neighbouring levels of discretised numbers, and the shrinkage is on all of them. Wants a larger `l2`. Pays for
-        many levels and many rows.
+        neighbouring levels of discretised numbers, and the shrinkage is on all of them. False leaves u alone, and
+        wants a smaller `l2`.
     form : {"auto", "concave", "softmax"}, default="auto"
         ``"concave"``: the log tables are free, ``s w_ML + U`` with the shrinkage on U and s free; a concave problem
         with one optimum. The result is then renormalised, which needs that the parents of every feature are joined.
@@ -60,13 +60,13 @@ class ConditionalLikelihood(DiscriminativeLearner):
     the cells in which rows differ from the usual row, for every class; memory is two integers for each row and family.
     """
 
-    GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"l2": (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)}
+    GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"l2": (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)}
 
     def __init__(
         self,
-        l2: float = 3.0,
+        l2: float = 10.0,
         *,
-        pool: bool = False,
+        pool: bool = True,
         form: str = "auto",
         solver: str = "lbfgs",
         smoothing: float = 1.0,

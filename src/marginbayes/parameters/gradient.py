@@ -38,7 +38,9 @@ class MarginGradient(DiscriminativeLearner):
         where it can.
     solver : {"lbfgs", "cg"}, default="lbfgs"
         Limited-memory BFGS, or the conjugate gradients of the paper.
-    pool, smoothing, max_iter, tol, early_stopping, normalize, tune, n_jobs, random_state, callback
+    pool : bool, default=False
+        See `ConditionalLikelihood`.
+    smoothing, max_iter, tol, early_stopping, normalize, tune, n_jobs, random_state, callback
         See `ConditionalLikelihood`. `tune=True` takes the grid ``MarginGradient.GRID`` of target and l2.
     """
 

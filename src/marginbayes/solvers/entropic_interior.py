@@ -38,6 +38,8 @@ HELD = 0.02
 SMALL, GROW = 0.1, 2.0
 # The most of mu that a step aims at: less after a full step, more after a short one.
 TIMID, BOLD = 0.9, 0.05
+# After so many steps without a tenth of the gap closed, steps become less bold for good.
+PATIENCE = 8
 # A group that has lost all but this part of its counts may be about to vanish.
 VANISHED = 1e-2
 # Steps shorter than this get nowhere.
@@ -69,10 +71,22 @@ class _Best:
     eta: Floats
     objective: float = np.inf
     bound: float = -np.inf
+    gap: float = np.inf
+    waited: int = 0
     trace: list[tuple[float, float, float]] = field(default_factory=list)
 
     def note(self) -> None:
         self.trace.append((time.perf_counter() - self.began, self.objective, self.bound))
+
+    def stagnates(self) -> bool:
+        """Whether the gap has hardly closed for some steps; these count once."""
+        self.waited += 1
+        if self.objective - self.bound < 0.9 * self.gap:
+            self.gap, self.waited = self.objective - self.bound, 0
+        elif self.waited == PATIENCE:
+            self.waited = 0
+            return True
+        return False
 
     def within(self, tol: float) -> bool:
         return self.objective - self.bound <= tol * max(1.0, abs(self.objective))
@@ -130,6 +144,8 @@ def minimise(
                 path = _Path(problem, best.weights, 10.0 * path.mu, 1.0, check)
             _consider(problem, best, path)
             best.note()
+            if best.stagnates():
+                path.boldest = min(0.8, 3.0 * path.boldest)
             if watch is not None:
                 watch(Moment(best.trace[-1][0], best.objective, best.bound, f"step {steps}"))
     except KeyboardInterrupt:
@@ -202,7 +218,7 @@ class _Path:
         self.problem, self.layout, self.check = problem, problem.layout, check
         self.weights, self.mu, self.stuck = weights.copy(), mu, False
         self.share = share
-        self.timid, self.iterations = TIMID, 0
+        self.timid, self.boldest, self.iterations = TIMID, BOLD, 0
         rows, classes = len(problem.caps), weights.shape[1]
         self.eta, self.room = np.empty((rows, classes)), np.empty((rows, classes))
         self.spare, self.slack = np.empty(rows), np.empty(rows)
@@ -231,7 +247,7 @@ class _Path:
         length = self._length(*change)
         d_weights, d_logs = self._limit(length, *change)
         self.stuck = length < SHORTEST
-        self.timid = max(BOLD, 0.5 * self.timid) if length > 0.95 else min(TIMID, 1.5 * self.timid)
+        self.timid = max(self.boldest, 0.5 * self.timid) if length > 0.95 else min(TIMID, 1.5 * self.timid)
         self.weights = self.weights + length * d_weights
         self.totals = self.totals * np.exp(length * d_logs)
         self.held = advance(length, NEARLY, self.layout.labels, *self._rows, *self.change)

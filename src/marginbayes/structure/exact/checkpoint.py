@@ -168,7 +168,7 @@ def _search(instance: Instance, arrays: dict[str, NDArray[Any]], meta: dict[str,
 
 def _ragged(name: str, parts: Sequence[NDArray[Any]], dtype: type) -> dict[str, NDArray[Any]]:
     """Arrays of different lengths as one, and where each ends."""
-    joined = np.concatenate([*parts, np.empty(0, dtype)]).astype(dtype)
+    joined: NDArray[Any] = np.concatenate([*parts, np.empty(0, dtype)]).astype(dtype)
     return {name: joined, f"{name}_end": np.cumsum([len(p) for p in parts], dtype=np.int64)}
 
 
