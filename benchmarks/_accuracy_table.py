@@ -67,7 +67,7 @@ def _place(column: Column, methods: Sequence[str], structures: Sequence[str]) ->
 
 
 def _print_means(cells: Mapping[tuple[str, Column], Line], columns: Sequence[Column], sets: Sequence[str]) -> None:
-    """Means over the UCI sets of each column, and over those that all columns have."""
+    """Means over the UCI sets of each column, and over those that all columns have; times where they are known."""
     shared = [name for name in sets if all((name, column) in cells for column in columns)]
     print(f"\nMean over the UCI sets: all that a row has, and the {len(shared)} that every row has.")
     print("| method | structure | sets | accuracy % | on the shared | fit cpu s | tuning cpu s | parameters |")
@@ -77,13 +77,17 @@ def _print_means(cells: Mapping[tuple[str, Column], Line], columns: Sequence[Col
         if own:
             common = [cells[name, column]["rate"] for name in shared]
             both = f"{_mean(own, 'rate'):.2f} | {np.mean(common):.2f}" if common else f"{_mean(own, 'rate'):.2f} | -"
-            costs = f"{_mean(own, 'cpu'):.2f} | {_mean(own, 'tuning_cpu'):.1f} | {_mean(own, 'parameters'):.0f}"
+            costs = " | ".join(_shown(_mean(own, cost)) for cost in ("cpu", "tuning_cpu", "parameters"))
             print(f"| {column[1]} | {column[0]} | {len(own)} | {both} | {costs} |")
 
 
 def _mean(lines: Sequence[Line], key: str) -> float:
     known = [line[key] for line in lines if not np.isnan(line[key])]
     return float(np.mean(known)) if known else float("nan")
+
+
+def _shown(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
 def _print_sets(cells: Mapping[tuple[str, Column], Line], columns: Sequence[Column], sets: Sequence[str]) -> None:

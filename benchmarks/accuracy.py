@@ -99,12 +99,12 @@ SVMS = ("SVM discretised", "SVM raw")
 
 def learn_cell(fold: Fold, structure: str, method: Method, every: bool) -> dict[str, Any]:
     """What a learner does on one fold, its setting chosen by validation; with `every` also each setting's test rows."""
+    data, parts = fold.encoded, fold.inner  # encoded once for all learners, outside of the time
     start = time.process_time()
-    found = [[_judged(network, part) for network in _learned(method, part, structure)] for part in fold.inner]
+    found = [[_judged(network, part) for network in _learned(method, part, structure)] for part in parts]
     scores = [tuple(np.mean(part, axis=0).round(6).tolist()) for part in zip(*found, strict=True)]
     best = max(range(len(scores)), key=lambda i: scores[i])
     tuned = time.process_time()
-    data = fold.encoded
     network = method.make(method.settings[best]).learn(data.schema, data.graph(structure), data.train).network
     done = time.process_time()
     cell = {
@@ -300,6 +300,7 @@ def main() -> None:
             except (OSError, LookupError) as error:
                 print(f"{name} is left out: {error}")
     lines = [line for line in read_lines(args.out) if line["seed"] == args.seed and line["data"] in args.sets]
+    lines = [line for line in lines if line["method"] in args.methods and line["structure"] in {*args.structures, "-"}]
     print_tables(lines, [*METHODS, *SVMS], list(STRUCTURES), UCI)
 
 

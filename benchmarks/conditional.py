@@ -6,8 +6,8 @@
 Both minimise the same objective: minus the conditional log-likelihood plus l2 / 2 times the squares of all weights (the
 class has a column of ones and no free intercept). scikit-learn is stopped after more and more steps; the time is that
 at which marginbayes is as low, everything from the encoded rows on included. What is wanted is wanted from 100 steps
-on, where scikit-learn stops by default (it warns that it has not converged). The second table takes the learner as it
-is by default, shrunk towards maximum likelihood, and looks at the training loss alone. Memory is what tracemalloc sees
+on, where scikit-learn stops by default (it warns that it has not converged). The second table shrinks
+towards maximum likelihood, as the learner does, and looks at the training loss alone. Memory is what tracemalloc sees
 between the encoded rows and the result, the one-hot matrix included. On a busy machine read processor seconds.
 """
 
@@ -165,7 +165,7 @@ def main() -> None:
         args.jobs,
         with_penalty=False,
     )
-    compare("Training loss; marginbayes as by default, from maximum likelihood and shrunk towards it", losses, shrunk)
+    compare("Training loss; marginbayes from maximum likelihood and shrunk towards it", losses, shrunk)
     verdict = "reached" if worst >= WANTED else "MISSED"
     print(f"\nsame objective: at least {worst:.1f} times as fast, {WANTED:g} wanted: {verdict}")
     memory = peak(lambda: ours(table, lambda dag: uniform(table, dag), args.l2, args.jobs, True)[:0])

@@ -49,7 +49,7 @@ LEARNERS = [
     ExactScore("bic", max_parents=2),
     ExactMargin("sm", node_limit=8),
     ExactMargin("sbm", class_parents=1, node_limit=8),
-    TunedMargin(k=(1,), p=(0.6, 0.9), cv=2, tuning_limit=0.1, time_limit=0.1),
+    TunedMargin(p=(0.6, 0.9), cv=2, tuning_limit=0.1, time_limit=0.1),
 ]
 
 

@@ -132,7 +132,7 @@ def merged_samples(rows: Rows) -> Samples:
     merged = rows.take(counts).merged()[0]
     weights = np.ones(len(merged)) if merged.weights is None else merged.weights
     order = np.lexsort(merged.codes[::-1])  # by class, then by feature after feature: the same for any order of rows
-    return Samples(merged.codes[:, order].astype(np.int64), weights[order], merged.cardinalities)
+    return Samples(merged.codes.take(order, axis=1).astype(np.int64), weights[order], merged.cardinalities)
 
 
 def margin_rows(samples: Samples, margin: str) -> tuple[Ints, Ints, Ints]:

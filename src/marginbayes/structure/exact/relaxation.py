@@ -108,6 +108,7 @@ def relax(
         model = work.model_value
         work.keep_rows()
         work.select_rows(effort.band)
+        work.open_flipped(effort.band)
         small = effort.tolerance * (best[0] - cutoff)
         if best[0] <= cutoff or not in_time() or not (grown or model - work.true_value() > small):
             break

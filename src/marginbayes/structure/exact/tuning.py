@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ class TunedMargin(StructureLearner):
     ----------
     margin : {"sm", "sbm"}, default="sm"
     k : sequence of int, default=(0, 1)
-        Feature parents to try; the paper's 1 and 2 parents are 0 and 1.
+        Feature parents to try; the paper's 1 and 2 parents are 0 and 1. Numbers that required edges rule out are passed
+        over.
     p : sequence of float, default=(.501, .6, .7, .8, .9, .95, .99, .999)
         Probabilities to try; the desired log-margin is log(p / (1 - p)).
     class_parents : int, default=0
@@ -131,12 +133,12 @@ class TunedMargin(StructureLearner):
     def learn(self, schema: Schema, rows: Rows) -> TunedResult:
         """The structure for these rows, and what was tried on the way."""
         self._check()
-        parts = self._split(rows)
-        trials, start = _Tuning(self, schema, parts).run()
-        interrupted = len(trials) < len(self.k) * len(self.p)
+        parts, numbers = self._split(rows), self._numbers(schema)
+        trials, start = _Tuning(self, schema, parts, numbers).run()
+        interrupted = len(trials) < len(numbers) * len(self.p)
         # Sums of the same rates in another order are no difference.
         best = max(trials, key=lambda t: (round(t.accuracy, 9), -t.k), default=None)
-        last = best if best is not None else Trial(min(self.k), self.p[0], math.nan, math.inf, 0.0)
+        last = best if best is not None else Trial(min(numbers), self.p[0], math.nan, math.inf, 0.0)
         # Once interrupted, the last solve is as short as the others.
         limit, gap = (self.tuning_limit, self.tuning_gap) if interrupted else (self.time_limit, self.gap)
         found = self.solver(last.k, last.p, limit, gap, start.get((last.k, last.p))).learn(schema, rows)
@@ -162,6 +164,13 @@ class TunedMargin(StructureLearner):
             callback=self.callback,
         )
 
+    def _numbers(self, schema: Schema) -> list[int]:
+        """The numbers of feature parents with which the required edges can be had; all, if there are none."""
+        required = () if self.constraints is None else self.constraints.required
+        known = Counter(child for parent, child in set(required) if parent != schema.names[0])
+        least = max(known.values(), default=0)
+        return [k for k in self.k if k >= least] or list(self.k)
+
     def _check(self) -> None:
         for name in ("k", "p"):
             if isinstance(getattr(self, name), (str, int, float)) or not len(getattr(self, name)):
@@ -186,8 +195,10 @@ class TunedMargin(StructureLearner):
 class _Tuning:
     """The grid over all splits; a split's structures start from one another."""
 
-    def __init__(self, tuned: TunedMargin, schema: Schema, parts: Sequence[tuple[Rows, Rows]]) -> None:
-        self.tuned, self.schema, self.parts = tuned, schema, parts
+    def __init__(
+        self, tuned: TunedMargin, schema: Schema, parts: Sequence[tuple[Rows, Rows]], numbers: Sequence[int]
+    ) -> None:
+        self.tuned, self.schema, self.parts, self.numbers = tuned, schema, parts, numbers
         self.previous: list[StructureResult | None] = [None] * len(parts)
 
     def run(self) -> tuple[list[Trial], dict[tuple[int, float], StructureResult]]:
@@ -195,7 +206,7 @@ class _Tuning:
         trials: list[Trial] = []
         starts: dict[tuple[int, float], StructureResult] = {}
         try:
-            for k in self.tuned.k:
+            for k in self.numbers:
                 self.previous = [None] * len(self.parts)  # its multipliers are over other parent sets
                 for p in self.tuned.p:
                     trial, starts[k, p] = self._try(k, p)

@@ -22,6 +22,8 @@ Flags = NDArray[np.bool_]
 
 # New options of each feature in a round, at most, and how far a cluster must be violated to be used.
 NEW_OPTIONS, VIOLATION = 4, 0.02
+# Rows that are opened in a round because they went to the other side of the hinge, at most; the mark of an open sample.
+MOST_FLIPPED, OPEN = 400, -2
 
 
 class Working:
@@ -44,6 +46,7 @@ class Working:
             self.used.flat[list(demand.slots)] = True
         self.used &= allowed
         self.firm = np.zeros(instance.n_rows, bool)
+        self.side: Ints | None = None  # of each sample after the last round: see `open_flipped`
         self.model_value = np.inf
 
     # -- what is in use
@@ -67,6 +70,25 @@ class Working:
         self.rows, counts, self.alone = near_hinge(self.margins, instance.rivals, instance.gamma, band, self.firm)
         self.groups = np.flatnonzero(counts)
         self.start = np.concatenate([[0], np.cumsum(counts[self.groups])])
+
+    def open_flipped(self, band: float) -> None:
+        """Open the rows of samples that went from one side of the hinge to the other since the last round.
+
+        Their multipliers were settled, on either side, so that rounds could go back and forth between the two.
+        """
+        side = np.full(len(self.instance.samples.weights), -1)
+        side[self.alone // self.instance.rivals] = self.alone
+        side[self.groups] = OPEN
+        before, self.side = self.side, side
+        if before is None:
+            return
+        flipped = (before != side) & (before != OPEN) & (side != OPEN)
+        rows = np.concatenate([before[flipped], side[flipped]])
+        rows = rows[rows >= 0]
+        if len(rows):
+            far = np.argsort(-np.abs(self.margins[rows] - self.instance.gamma), kind="stable")[:MOST_FLIPPED]
+            self.firm[rows[far]] = True
+            self.select_rows(band)
 
     def use_options(self, found: Evaluated, most: int) -> None:
         """Use, of each feature, the options whose choice would cost least."""
