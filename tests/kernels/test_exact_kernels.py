@@ -148,10 +148,12 @@ def hinges(margins) -> float:
 
 
 def test_a_feature_that_may_lose_the_class_is_divided_like_an_edge() -> None:
-    dense = np.array([[0.0, 2.0, 0.0, 0.0, 1.0, 0.0], [0.0, -2.0, 0.0, 0.0, 1.0, 0.0]])
-    shares = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
-    margins = dense[:, [1, 4]] @ np.array([0.5, 1.0])
+    # Two features with four options each: nothing, the class, the class and either feature.
+    dense = np.zeros((2, 8))
+    dense[:, 1], dense[:, 5] = [2.0, -2.0], [1.0, 1.0]
+    shares = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    margins = dense[:, [1, 5]] @ np.array([0.5, 1.0])
     found = division_by_edge(dense, np.arange(2), np.arange(3), np.ones(2), 0.5, margins, shares)
     assert found[:2] == (0, -1)
-    whole = np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    whole = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
     assert division_by_edge(dense, np.arange(2), np.arange(3), np.ones(2), 0.5, margins, whole)[0] == -1

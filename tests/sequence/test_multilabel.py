@@ -134,10 +134,16 @@ def test_bad_parameters_of_several_targets_are_refused(change: dict[str, Any], m
         MultiLabelClassifier(**{"parameters": "ml", **change}).fit(X, Y)
 
 
-def test_a_missing_label_is_refused() -> None:
+@pytest.mark.parametrize("gone", [None, np.nan, pd.NA], ids=str)
+def test_a_missing_label_is_refused(gone: object) -> None:
     X, Y = rows(20)
-    Y.loc[3, "third"] = None
+    Y = Y.astype(object)
+    Y.loc[3, "third"] = gone
     with pytest.raises(ValueError, match="row 3 has no label for target 2"):
         MultiLabelClassifier().fit(X, Y)
+
+
+def test_targets_without_a_column_are_refused() -> None:
+    X, _ = rows(20)
     with pytest.raises(ValueError, match="y has no column"):
         MultiLabelClassifier().fit(X, np.empty((20, 0)))

@@ -18,6 +18,7 @@ __all__ = [
     "LevelColumn",
     "NumericColumn",
     "is_frame",
+    "is_missing",
     "missing_cells",
     "natural_order",
     "read_frame",
@@ -107,7 +108,7 @@ def _level_column(name: str, series: nw.Series[Any]) -> LevelColumn:
     """Factorise in the frame's own library; an order that was declared is kept, other levels are sorted."""
     if series.implementation.is_pandas() and series.dtype in (nw.Categorical, nw.Enum):
         return _pandas_categories(name, series.to_native())
-    occurring = [v for v in series.drop_nulls().unique().to_list() if not _is_missing(v)]
+    occurring = [v for v in series.drop_nulls().unique().to_list() if not is_missing(v)]
     if isinstance(series.dtype, nw.Enum):  # what pandas calls an ordered categorical
         known = set(occurring)
         levels: list[Hashable] = [v for v in series.dtype.categories if v in known]
@@ -147,7 +148,7 @@ def _array_column(name: str, values: NDArray[Any]) -> Column:
 def _object_column(name: str, values: NDArray[Any]) -> Column:
     """Numbers if every value present is one (booleans are not), else categories."""
     cells = values.tolist()
-    missing = np.fromiter((_is_missing(v) for v in cells), bool, len(cells))
+    missing = np.fromiter((is_missing(v) for v in cells), bool, len(cells))
     present = [v for v, gone in zip(cells, missing, strict=True) if not gone]
     if present and all(isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in present):
         numbers = np.full(len(cells), np.nan)
@@ -178,7 +179,7 @@ def _sort_key(value: Any) -> tuple[Any, ...]:
     return (1, type(value).__name__, value)
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN, NaT and pandas.NA: the only values that are not equal to themselves, or do not say."""
     if value is None:
         return True

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d, co
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from marginbayes.data.frame import Frame, is_frame, read_frame
+from marginbayes.data.frame import Frame, is_frame, is_missing, read_frame
 
 __all__ = ["Training", "check_cost", "check_prior", "read_features", "read_training"]
 
@@ -94,7 +94,7 @@ def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "O":
         for row, label in enumerate(y):
-            if label is None or label != label:
+            if is_missing(label):
                 raise ValueError(f"Input y contains NaN: row {row} has no label; drop the rows without one")
     else:
         check_array(y, ensure_2d=False, dtype=None, input_name="y")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from marginbayes.data.encode import Encoder, categorical_mask
-from marginbayes.data.frame import Frame
+from marginbayes.data.frame import Frame, is_missing
 from marginbayes.data.mdlp import interval_labels
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.estimators.validation import read_training
@@ -57,11 +57,12 @@ def read_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
 
 
 def _checked(column: NDArray[Any], k: int) -> NDArray[Any]:
-    if column.dtype.kind == "O":
-        column = np.array(column.tolist())  # strings, or numbers of one type, as they were in the column
-    missing = [v is None or v != v for v in column.tolist()]
+    cells = column.tolist()
+    missing = [is_missing(v) for v in cells]
     if any(missing):
         raise ValueError(f"Input y contains NaN: row {missing.index(True)} has no label for target {k}")
+    if column.dtype.kind == "O":
+        column = np.array(cells)  # strings, or numbers of one type, as they were in the column
     check_classification_targets(column)
     return column
 
