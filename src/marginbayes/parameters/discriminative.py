@@ -16,6 +16,7 @@ from marginbayes.graph import Dag
 from marginbayes.graph.renormalize import is_renormalizable
 from marginbayes.network import Network
 from marginbayes.parameters.base import ParameterLearner, ParameterResult
+from marginbayes.parameters.certified import NORMALIZE
 from marginbayes.parameters.crosstuning import EARLY_STOPPING, steps_to_take
 from marginbayes.parameters.descent import SOLVERS, Descent, descend
 from marginbayes.parameters.design import Design
@@ -30,7 +31,6 @@ __all__ = ["DescentResult", "DiscriminativeLearner"]
 
 Floats = NDArray[np.float64]
 FORMS = ("auto", "concave", "softmax")
-NORMALIZE = ("likeliest", "plain")
 FOLDS = 5
 
 

@@ -28,7 +28,6 @@ from marginbayes.solvers.entropic_interior import Solution, minimise
 __all__ = ["MarginHybrid"]
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 KINDS = ("laplace", "ess")
 # A target in nats that is chosen from the data stays between these: less is no margin, more is out of reach.
 LEAST_TARGET, MOST_TARGET = 0.1, 10.0
@@ -129,14 +128,13 @@ class MarginHybrid(ParameterLearner):
         self._check()
         reference = MaximumLikelihood(self.smoothing, self.kind).learn(schema, dag, rows).network
         design = design or Design.of(dag, rows, self.n_jobs)
-        merged, places = _weighty(distinct_rows(design))
-        problem = self._problem(design, merged, reference)
+        problem = self._problem(design, distinct_rows(design), reference)
         found = self._solve(problem, None if start is None else design.flatten(start.tables))
         network, note = _network(schema, design, problem.layout, found.weights, reference)
         if note is not None:
             found = replace(found, status=f"{found.status}; {note}")
         path = tuple(objective for _, objective, _ in found.trace)
-        return ParameterResult(network, self._certificate(dag, design, problem, found, places), path)
+        return ParameterResult(network, self._certificate(dag, design, problem, found), path)
 
     def _problem(self, design: Design, rows: MarginRows, reference: Network) -> EntropicHinge:
         counts = _smoothing(design, self.kind, self.smoothing) + _counts(rows)
@@ -157,10 +155,7 @@ class MarginHybrid(ParameterLearner):
             watch=self.callback,
         )
 
-    def _certificate(
-        self, dag: Dag, design: Design, problem: EntropicHinge, found: Solution, places: Places
-    ) -> Certificate:
-        duals = sparse(problem.layout.labels, -found.eta)
+    def _certificate(self, dag: Dag, design: Design, problem: EntropicHinge, found: Solution) -> Certificate:
         evidence = {
             **graph_evidence(dag, design),
             "B": self.B,
@@ -168,7 +163,7 @@ class MarginHybrid(ParameterLearner):
             "smoothing": self.smoothing,
             "kind": self.kind,
             "weights": found.weights,
-            "duals": duals | {"rows": places[duals["rows"]]},
+            "duals": sparse(problem.layout.labels, -found.eta),
         }
         numbers = found.objective, found.bound, found.status, found.seconds, found.trace
         return Certificate("margin-hybrid", "min", *numbers, evidence=evidence)
@@ -191,13 +186,6 @@ class MarginHybrid(ParameterLearner):
             raise ValueError(f"max_iter={self.max_iter!r} must be a positive whole number")
         if self.time_limit is not None and not self.time_limit > 0:
             raise ValueError(f"time_limit={self.time_limit!r} must be a positive number of seconds, or None")
-
-
-def _weighty(rows: MarginRows) -> tuple[MarginRows, Places]:
-    """The rows whose weight is not zero, and their places among all."""
-    places = np.flatnonzero(rows.row_weights > 0)
-    some = replace(rows, cells=rows.cells[places], labels=rows.labels[places], row_weights=rows.row_weights[places])
-    return some, places
 
 
 def _counts(rows: MarginRows) -> Floats:
