@@ -83,7 +83,8 @@ def test_the_certificate_of_a_learned_combination_holds_after_a_trip_through_jso
 def test_rows_may_come_in_another_order() -> None:
     certificate, rows = problem(1)
     again = rows.take(np.random.default_rng(0).permutation(len(rows)))
-    verify(certificate.to_document(), again.codes, again.weights)
+    report = verify(certificate.to_document(), again.codes, again.weights)
+    assert report.objective == pytest.approx(certificate.objective, rel=1e-9)
 
 
 def test_other_data_and_false_claims_are_refused() -> None:
