@@ -25,7 +25,17 @@ from sklearn.preprocessing import KBinsDiscretizer
 from marginbayes import BayesNetClassifier, Dag, datasets
 from marginbayes.data.rows import Rows
 from marginbayes.parameters import MaximumLikelihood
-from marginbayes.structure import BackwardJoin, Greedy, OrderBased, StructureResult
+from marginbayes.structure import (
+    KDB,
+    BackwardJoin,
+    ForwardJoin,
+    Greedy,
+    LocalSearch,
+    OrderBased,
+    SelectiveNaiveBayes,
+    StructureResult,
+    SuperParent,
+)
 from marginbayes.structure.engine import Engine
 
 # R is not run here. Processor seconds of bnclassify 0.4.8's tan_hc on breast cancer 569x30 in 5 bins, run to the end,
@@ -106,11 +116,21 @@ def candidates_of(learner: Any, table: Table) -> int:
 
 def growth() -> None:
     """What the docstrings say of the cost: how many candidates a learner scores, each in at most one pass."""
-    learners = {
+    searches = {
         "OMI-CR": OrderBased(),
         "OMI-CR, k=2": OrderBased(k=2),
         "greedy CR": Greedy("cr"),
+        "greedy CL": Greedy("cl"),
+        "greedy SM": Greedy("sm"),
+        "hill climbing CR": LocalSearch("cr"),
         "BSEJ": BackwardJoin(),
+    }
+    # These score other things than the parents of one feature, which are not counted here.
+    others = {
+        "SuperParent": SuperParent(),
+        "FSSJ": ForwardJoin(),
+        "selective NB": SelectiveNaiveBayes(),
+        "k-DB": KDB(2),
     }
     print(
         "\nHow the cost grows (generated data, 4 levels, 3 classes): processor seconds, candidates, and nanoseconds for"
@@ -118,12 +138,19 @@ def growth() -> None:
     print("one candidate and row, which stay about the same, or fall, where a candidate costs one pass or less")
     print(f"  {'':18}" + "".join(f"{f'{n}x{d}':^28}" for n, d in SIZES))
     tables = [generated(n, d) for n, d in SIZES]
-    for name, learner in learners.items():
+    for name, learner in {**searches, **others}.items():
         cells = []
         for table in tables:
-            seconds, number = timed(learner, table, 2)[0], candidates_of(learner, table)
-            cells.append(f"{seconds:8.3f} s{number:8} {1e9 * seconds / number / len(table.rows):6.2f}   ")
+            seconds = timed(learner, table, 2)[0]
+            cells.append(
+                f"{seconds:8.3f} s" + (_per_candidate(learner, table, seconds) if name in searches else " " * 18)
+            )
         print(f"  {name:18}" + "".join(cells), flush=True)
+
+
+def _per_candidate(learner: Any, table: Table, seconds: float) -> str:
+    number = candidates_of(learner, table)
+    return f"{number:8} {1e9 * seconds / number / len(table.rows):6.2f}   "
 
 
 def generated(n: int, d: int) -> Table:
