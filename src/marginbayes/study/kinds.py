@@ -205,6 +205,7 @@ def _about(model: Any) -> Result:
 
 
 def _certificates(model: Any) -> Result:
+    """What was proved; how the bound came about is kept of structures, which a report draws."""
     found: Result = {}
     for name, result in (("structure", model.structure_result_), ("parameters", model.parameter_result_)):
         certificate = result.certificate
@@ -215,10 +216,11 @@ def _certificates(model: Any) -> Result:
                 "gap": certificate.gap if np.isfinite(certificate.gap) else None,
                 "status": certificate.status,
                 "seconds": certificate.seconds,
-                "trace": [
-                    [t, o, b if np.isfinite(b) else None] for t, o, b in certificate.trace[:: _step(certificate.trace)]
-                ],
             }
+    if "structure_certificate" in found:
+        trace = model.structure_result_.certificate.trace
+        shown = [[t, o, b if np.isfinite(b) else None] for t, o, b in trace[:: _step(trace)]]
+        found["structure_certificate"]["trace"] = shown
     return found
 
 
