@@ -9,7 +9,7 @@ import pytest
 
 from marginbayes.report import summary, write_report
 from marginbayes.report.charts import critical_difference, lines, scatter
-from marginbayes.report.page import render
+from marginbayes.report.page import Index, render
 from marginbayes.report.pairs import significance_table, times_table
 from marginbayes.report.results import outcomes
 from marginbayes.study import Record, Records, load_study
@@ -128,7 +128,8 @@ def test_times_are_relative_to_the_last_method(second):
     shares = outcome.relative_times()
     assert list(shares) == ["UCI"]
     assert shares["UCI"] == pytest.approx({"TAN-CMI-ML": 1.0, "TAN-OMI-CR-ML": 10.0, "TAN-CR-ML": 100.0})
-    assert "10.00 %<small>3.155 %</small>" in times_table(outcome)
+    assert "10.00 %</button><small>3.155 %</small>" in times_table(outcome, Index())
+    assert len(outcome.timed("UCI", "TAN-CR-ML")) == 16
     assert "| UCI | 1.00 % (0.649) | 10.00 % (3.155) | 100.00 % (100) |" in summary(study, made)
 
 

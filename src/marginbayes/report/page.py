@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Iterable
 from dataclasses import asdict
 from html import escape
@@ -94,4 +92,4 @@ def _state(found: list[Outcome]) -> str:
     tasks = sum(len(o.experiment.tasks()) for o in found)
     packages = ", ".join(f"{name} {number}" for name, number in versions().items())
     lost = f", {failed} failed or given up" if failed else ""
-    return f"{done} of {tasks} tasks finished{lost}. {packages}; {platform.machine()}, {os.cpu_count()} cores."
+    return f"{done} of {tasks} tasks finished{lost}. {packages}."

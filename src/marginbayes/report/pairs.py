@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
 from marginbayes.report.results import Outcome
 from marginbayes.report.tables import table
+
+if TYPE_CHECKING:
+    from marginbayes.report.page import Index
 
 __all__ = ["significance_table", "times_table", "wins_table"]
 
@@ -65,7 +69,7 @@ def _significance(outcome: Outcome, first: str, second: str) -> str:
     return f'<td data-value="{p}">{arrow} {p:.2g}{small}</td>'
 
 
-def times_table(outcome: Outcome) -> str:
+def times_table(outcome: Outcome, index: Index) -> str:
     """Seconds of structure learning in per cent of the slowest method's, as a paper prints them."""
     methods, published = outcome.methods, outcome.experiment.published
     rows = []
@@ -74,7 +78,10 @@ def times_table(outcome: Outcome) -> str:
         for method in methods:
             theirs = published.get(name, method) if published else None
             small = f"<small>{theirs[0]:g} %</small>" if theirs else ""
-            cells.append(f'<td data-value="{shares[method]}">{shares[method]:.2f} %{small}</td>')
+            button = (
+                f'<button data-records="{index.numbers(outcome.timed(name, method))}">{shares[method]:.2f} %</button>'
+            )
+            cells.append(f'<td data-value="{shares[method]}">{button}{small}</td>')
         rows.append(f"<tr><td>{escape(name)}</td>{''.join(cells)}</tr>")
     return table(
         ["data", *methods], rows, "Seconds of structure learning, relative to the last method; below, as published."

@@ -55,16 +55,24 @@ class Outcome:
     def relative_times(self) -> dict[str, dict[str, float]]:
         """Seconds of structure learning in per cent of the last method's, for each group of sets of the study."""
         found = {}
-        for name, sets in self.experiment.extra.get("groups", {}).items():
-            finished = [self.table[s] for s in sets if s in self.table and self.table[s].keys() >= {*self.methods}]
-            total = {m: sum(_structure_seconds(c[m]) for c in finished) for m in self.methods}
-            if finished:
-                found[name] = {m: 100.0 * total[m] / total[self.methods[-1]] for m in self.methods}
+        for group in self.experiment.extra.get("groups", {}):
+            total = {m: _structure_seconds(self.timed(group, m)) for m in self.methods}
+            if all(total.values()):
+                found[group] = {m: 100.0 * total[m] / total[self.methods[-1]] for m in self.methods}
         return found
 
+    def timed(self, group: str, method: str) -> list[Record]:
+        """Records of a method on the sets of a group that all methods finished."""
+        cells = [self.table[s] for s in self.experiment.extra["groups"][group] if s in self.table]
+        return [r for c in cells if c.keys() >= {*self.methods} for r in c[method].records]
 
-def _structure_seconds(found: Cell) -> float:
-    return float(sum(r.result["structure_seconds"] for r in found.records) / len(found.records))
+
+def _structure_seconds(records: list[Record]) -> float:
+    """Sum over data sets of the mean over their splits."""
+    seconds: dict[str, list[float]] = {}
+    for record in records:
+        seconds.setdefault(record.dataset, []).append(record.result["structure_seconds"])
+    return sum(sum(s) / len(s) for s in seconds.values())
 
 
 def outcomes(study: Study, records: Iterable[Record]) -> list[Outcome]:

@@ -44,7 +44,7 @@ def _findings(outcome: Outcome, index: Index) -> list[str]:
     if kind == "missing":
         return _missing_curves(outcome)
     if kind == "structure":
-        return [times_table(outcome)]
+        return [times_table(outcome, index)]
     if "sizes" in outcome.experiment.protocol:
         return _size_curves(outcome)
     return [accuracy_table(outcome, index), *_comparisons(outcome), *_members(outcome)]
