@@ -133,6 +133,17 @@ def test_times_are_relative_to_the_last_method(second):
     assert "| UCI | 1.00 % (0.649) | 10.00 % (3.155) | 100.00 % (100) |" in summary(study, made)
 
 
+def test_means_by_size_are_over_the_splits_that_all_methods_finished():
+    study = load_study(STUDY.with_name("guo2005.toml"))
+    made = []
+    for task in study.only(["figure4"]).tasks()[:8]:  # two splits, four methods
+        names = (task.experiment, task.dataset, task.method.name, task.split)
+        rate = 0.5 if task.split == "10-0" else 0.9
+        made.append(Record(task.key, *names, "done", 1.0, {"accuracy": rate, "tested": 100}, 1, {}))
+    assert "| M3N-moral | 70.00 |" in summary(study, made)
+    assert "| M3N-moral | 50.00 |" in summary(study, made[:-1])
+
+
 def test_an_empty_run_gives_a_page_that_says_so(tmp_path):
     write_report(load_study(STUDY), Records(tmp_path / "none"), tmp_path / "r.html")
     assert "Nothing of this is finished yet" in (tmp_path / "r.html").read_text(encoding="utf-8")

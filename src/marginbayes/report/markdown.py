@@ -87,8 +87,13 @@ def _times(outcome: Outcome) -> list[str]:
 
 
 def _means_only(outcome: Outcome) -> list[str]:
-    rates: dict[tuple[str, str], list[float]] = {}
+    """Mean accuracy by size, over the splits that all methods finished."""
+    done: dict[tuple[str, str], list[Record]] = {}
     for record in outcome.records:
+        done.setdefault((record.dataset, record.split), []).append(record)
+    most = len({record.method for record in outcome.records})
+    rates: dict[tuple[str, str], list[float]] = {}
+    for record in (r for shared in done.values() if len(shared) == most for r in shared):
         rates.setdefault((record.method, record.split.split("-")[0]), []).append(record.result["accuracy"])
     sizes = sorted({size for _, size in rates}, key=lambda s: (len(s), s))
     rows = [_row(["method", *sizes]), _row(["---", *("---:" for _ in sizes)])]
