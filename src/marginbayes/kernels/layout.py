@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 __all__ = ["Memory", "Plan", "new_memory"]
 
 Ints = NDArray[np.int64]
+# Of what is only used to index: numba need not ask whether it counts from the end.
+Indices = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -37,8 +39,8 @@ class Plan(NamedTuple):
 
     cards: Ints  # levels of each variable
     target: int
-    order: Ints  # in which missing variables are summed out
-    topo: Ints  # parents before children
+    order: Indices  # in which missing variables are summed out
+    upward: Indices  # all but the target, children before parents
     child_at: Ints  # children of i: child[child_at[i] : child_at[i + 1]]
     child: Ints
     member_at: Ints  # members of family f: member[member_at[f] : member_at[f + 1]]

@@ -43,6 +43,7 @@ from marginbayes.kernels.layout import (
     WHICH,
     Flags,
     Floats,
+    Indices,
     Ints,
     Memory,
     Plan,
@@ -56,12 +57,12 @@ Row = NDArray[np.int32]
 SAFE_LOG = -600.0
 # A factor's number in keys is its position times this, plus a mask of its free members.
 MASKS = 1 << 32
-PRIME = (1 << 31) - 1
+LOW_BITS = (1 << 31) - 1
 
 
 @njit(inline="always", error_model="numpy")
 def _list_missing(
-    row: Row, cards: Ints, target: int, order: Ints, topo: Ints, child_at: Ints, child: Ints, prune: bool,
+    row: Row, cards: Ints, order: Indices, upward: Indices, child_at: Ints, child: Ints, prune: bool,
     needed: Flags, gone: Ints, todo: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """List the missing variables, children before parents, and those of them to be summed out; returns both numbers.
@@ -71,15 +72,15 @@ def _list_missing(
     """
     n_gone: Any = np.int64(0)
     n_todo: Any = np.int64(0)
-    for k in range(len(topo) - 1, -1, -1):
-        gone[n_gone] = topo[k]
-        n_gone += (row[topo[k]] >= cards[topo[k]]) & (topo[k] != target)
+    for k in range(np.uint64(len(upward))):
+        gone[n_gone] = upward[k]
+        n_gone += row[upward[k]] >= cards[upward[k]]
     if prune:
         for k in range(n_gone):
             needed[gone[k]] = False
             for j in range(child_at[gone[k]], child_at[gone[k] + 1]):
                 needed[gone[k]] |= needed[child[j]]
-    for k in range(len(order)):
+    for k in range(np.uint64(len(order))):
         todo[n_todo] = order[k]
         n_todo += (row[order[k]] >= cards[order[k]]) & needed[order[k]]
     return n_gone, n_todo
@@ -160,8 +161,8 @@ def _find(v: int, n_used: int, used: Ints, factor: Ints, entries: int, bucket: I
     for k in range(n_used):
         number = factor[used[k, WHICH], NUMBER]
         key[new + 1 + k] = number
-        code = (code * 1000003 + number % PRIME) % PRIME  # never beyond 2^52, so that plain Python agrees
-    b = code & last
+        code = (code * 1000003 + (number >> 31) + number) & LOW_BITS  # no overflow, so that plain Python agrees
+    b = (code ^ (code >> 15)) & last
     while bucket[b] >= 0:
         old = key_at[bucket[b]]
         j = 0 if key_at[bucket[b] + 1] - old == n else n + 1
@@ -197,25 +198,48 @@ def locate(cell: int, n_used: int, n_scope: int, used: Ints, scope: Ints, cards:
             at[k] += x * used[k, SCOPE + j]
 
 
+@njit(inline="always", error_model="numpy")
+def _sum_few(card: int, n_used: int, used: Ints, at: Ints, total: Floats, values: Floats) -> None:
+    """Sum over x of the product of up to three factors that hold the target.
+
+    Two values of x at a time: a total is read again as soon as it is written, for which the processor has to wait.
+    """
+    levels, last, ones = np.uint64(len(total)), n_used - 1, np.uint64(len(values) - len(total))
+    a, a_next, b, b_next = ones, np.uint64(0), ones, np.uint64(0)
+    z, z_next = np.uint64(at[last]), np.uint64(used[last, VSTRIDE])
+    if n_used > 1:
+        a, a_next = np.uint64(at[0]), np.uint64(used[0, VSTRIDE])
+    if n_used > 2:
+        b, b_next = np.uint64(at[1]), np.uint64(used[1, VSTRIDE])
+    for c in range(levels):
+        total[c] = values[a + c] * values[b + c] * values[z + c] if card % 2 else 0.0
+    odd = np.uint64(card % 2)
+    a, b, z = a + odd * a_next, b + odd * b_next, z + odd * z_next
+    for _ in range(card // 2):
+        if n_used > 2:
+            for c in range(levels):
+                total[c] += (
+                    values[a + c] * values[b + c] * values[z + c]
+                    + values[a + a_next + c] * values[b + b_next + c] * values[z + z_next + c]
+                )
+        else:
+            for c in range(levels):
+                total[c] += values[a + c] * values[z + c] + values[a + a_next + c] * values[z + z_next + c]
+        a, b, z = a + a_next + a_next, b + b_next + b_next, z + z_next + z_next
+
+
 @njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _sum_plain(card: int, n_used: int, used: Ints, at: Ints, term: Floats, total: Floats, values: Floats) -> None:
-    """Sum over x of the product of the used factors; up to three that hold the target are multiplied in one loop."""
-    levels, last, ones = np.uint64(len(total)), n_used - 1, np.uint64(len(values) - len(total))
-    fused = n_used <= 3
+    """Sum over x of the product of the used factors."""
+    levels, few = np.uint64(len(total)), n_used <= 3
     for k in range(n_used):
-        fused = fused and used[k, CSTRIDE] == 1
+        few = few and used[k, CSTRIDE] == 1
+    if few:
+        _sum_few(card, n_used, used, at, total, values)
+        return
     for c in range(levels):
         total[c] = 0.0
     for x in range(card):
-        if fused:
-            a, b, z = ones, ones, np.uint64(at[last] + x * used[last, VSTRIDE])
-            if n_used > 1:
-                a = np.uint64(at[0] + x * used[0, VSTRIDE])
-            if n_used > 2:
-                b = np.uint64(at[1] + x * used[1, VSTRIDE])
-            for c in range(levels):
-                total[c] += values[a + c] * values[b + c] * values[z + c]
-            continue
         for c in range(levels):
             term[c] = 1.0
         for k in range(n_used):
@@ -352,7 +376,7 @@ def sum_rows(
             return n, 0
         n_alive, n_ready, free = 0, 0, d
         n_gone, n_todo = _list_missing(
-            row, cards, plan.target, plan.order, plan.topo, plan.child_at, plan.child, plan.prune, needed, gone, todo
+            row, cards, plan.order, plan.upward, plan.child_at, plan.child, plan.prune, needed, gone, todo
         )
         lacking: Any = np.int64(0)
         for k in range(n_todo):

@@ -303,8 +303,8 @@ class Evaluator:
         return Plan(
             cards=np.array(self.cardinalities, np.int64),
             target=self.target,
-            order=np.array(order, np.int64),
-            topo=np.array(self.dag.order, np.int64),
+            order=np.array(order, np.uint64),
+            upward=np.array([v for v in reversed(self.dag.order) if v != self.target], np.uint64),
             child_at=np.cumsum([0, *map(len, children)], dtype=np.int64),
             child=np.array([c for line in children for c in line], np.int64),
             member_at=np.array(member_at, np.int64),
