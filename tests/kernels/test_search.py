@@ -17,7 +17,6 @@ from marginbayes.kernels.search import (
     MARGIN,
     RATE,
     STEPS,
-    doubtful_first,
     leads,
     losses,
     score_candidates,
@@ -120,9 +119,9 @@ def test_losses_are_errors_lost_likelihood_and_lacking_margin() -> None:
 @pytest.mark.parametrize("binary", [False, True])
 def test_leads_say_how_far_the_best_other_class_is_ahead_and_how_far_any_row_behind(binary: bool) -> None:
     rng = np.random.default_rng(4)
-    state, labels, order = rng.normal(size=(20, 1 if binary else 3)), rng.integers(0, 3, 20), rng.permutation(20)
+    state, labels = rng.normal(size=(20, 1 if binary else 3)), rng.integers(0, 3, 20)
     weights = rng.choice([0.5, 1.0, 2.0], 20)
-    lead, rival, ahead, least, passed = leads(state, labels, weights, order, binary)
+    order, lead, rival, ahead, least, passed = leads(state, labels, weights, binary)
     np.testing.assert_allclose(passed, np.append(0.0, np.cumsum(weights[order])))
     for t, n in enumerate(order):
         others = {c: state[n, c] for c in range(3) if c != labels[n]} if not binary else {}
@@ -137,10 +136,9 @@ def test_leads_say_how_far_the_best_other_class_is_ahead_and_how_far_any_row_beh
 def test_rows_in_doubt_come_in_the_order_of_their_leads_up_to_a_step(binary: bool) -> None:
     rng = np.random.default_rng(6)
     state, labels = 20 * rng.normal(size=(200, 1 if binary else 3)), rng.integers(0, 3, 200)
-    order = doubtful_first(state, labels, binary)
+    order, lead, *_ = leads(state, labels, np.ones(200), binary)
     assert sorted(order.tolist()) == list(range(200))
-    lead = np.clip(leads(state, labels, np.ones(200), order, binary)[0], LOWEST, HIGHEST)
-    assert (np.diff(lead) <= (HIGHEST - LOWEST) / (STEPS - 1)).all()
+    assert (np.diff(np.clip(lead, LOWEST, HIGHEST)) <= (HIGHEST - LOWEST) / (STEPS - 1)).all()
 
 
 def usual_of(codes: np.ndarray) -> Usual:
@@ -176,19 +174,17 @@ def test_candidates_have_the_loss_after_adding_them_unless_it_is_above_the_limit
         add_family(after, index, CARDS[family], radix[family], labels, weights, 3, kind == BINARY, 0, amount, 1.0)
         expected.append(float(weights @ losses(kind, after, labels, 1.0)))
 
-    def found(limit: float, order: np.ndarray) -> np.ndarray:
-        ahead = leads(state, labels, weights, order, kind == BINARY)
+    def found(limit: float) -> np.ndarray:
+        ahead = leads(state, labels, weights, kind == BINARY)
         given = np.array([1]), codes[1].astype(np.uint32), candidates, 0, amount, limit, 1e-12
         some = weights if weighted else np.empty(0)
-        return score_candidates(kind, 1.0, state, order, *ahead, some, usual, codes, CARDS, radix, *given)
+        return score_candidates(kind, 1.0, state, *ahead, some, usual, codes, CARDS, radix, *given)
 
     best = int(np.argmin(expected))
-    doubt = doubtful_first(state, labels, kind == BINARY)
-    for order in (np.arange(30), rng.permutation(30), doubt):
-        for limit in (np.inf, min(expected) + 1e-9):
-            losses_found = found(limit, order)
-            assert losses_found[best] == pytest.approx(expected[best], abs=1e-10)
-            assert np.isinf(losses_found[1 - best]) or losses_found[1 - best] == pytest.approx(expected[1 - best])
-        assert np.isinf(found(min(expected) - 1e-9, order)).all()
-    # In this order the better one comes too late to stop the other.
-    assert np.isfinite(found(np.inf, np.arange(30))[: best + 1]).all()
+    for limit in (np.inf, min(expected) + 1e-9):
+        losses_found = found(limit)
+        assert losses_found[best] == pytest.approx(expected[best], abs=1e-10)
+        assert np.isinf(losses_found[1 - best]) or losses_found[1 - best] == pytest.approx(expected[1 - best])
+    assert np.isinf(found(min(expected) - 1e-9)).all()
+    # The better one comes too late to stop one before it.
+    assert np.isfinite(found(np.inf)[: best + 1]).all()

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from marginbayes.kernels.families import Usual, count, count_more, count_unusual, table_of
 
-__all__ = ["doubtful_first", "leads", "losses", "score_candidates"]
+__all__ = ["leads", "losses", "score_candidates"]
 
 Ints = NDArray[np.int64]
 Cells = NDArray[np.uint32]
@@ -100,39 +100,32 @@ def _lead(row: Floats, label: int, binary: bool) -> tuple[float, int]:
 
 @njit(cache=True, nogil=True)
 def leads(
-    state: Floats, labels: Ints, weights: Floats, order: Ints, binary: bool
-) -> tuple[Floats, Ints, Floats, Floats, Floats]:
-    """For the rows in this order: how far the best other class is ahead, which it is, the greatest lead to come, the
-    least one so far, and the weight of the rows before this one and in the end that of all.
+    state: Floats, labels: Ints, weights: Floats, binary: bool
+) -> tuple[Ints, Floats, Ints, Floats, Floats, Floats]:
+    """The rows by their leads, in steps: certainly wrong ones first, certainly right ones last. In this order: how far
+    the best other class is ahead, which it is, the greatest lead to come, the least one so far, and the weight of the
+    rows before this one and in the end that of all.
     """
     of_row, its_rival = np.empty(len(state)), np.empty(len(state), np.int64)
-    for n in range(len(state)):  # as the rows lie in memory
+    step, start = np.empty(len(state), np.int64), np.zeros(STEPS + 1, np.int64)
+    for n in range(len(state)):
         of_row[n], its_rival[n] = _lead(state[n], labels[n], binary)
-    lead, rival = of_row[order], its_rival[order]
+        step[n] = int(min(max((HIGHEST - of_row[n]) / (HIGHEST - LOWEST), 0.0), 1.0) * (STEPS - 1))
+        start[step[n] + 1] += 1
+    for k in range(STEPS):
+        start[k + 1] += start[k]
+    order, lead, rival = np.empty(len(state), np.int64), np.empty(len(state)), np.empty(len(state), np.int64)
+    for n in range(len(state)):
+        t = start[step[n]]
+        order[t], lead[t], rival[t] = n, of_row[n], its_rival[n]
+        start[step[n]] += 1
     ahead, least, passed = lead.copy(), lead.copy(), np.zeros(len(order) + 1)
     for t in range(len(order) - 2, -1, -1):
         ahead[t] = max(ahead[t], ahead[t + 1])
     for t in range(len(order)):
         least[t] = min(least[t], least[max(t - 1, 0)])
         passed[t + 1] = passed[t] + weights[order[t]]
-    return lead, rival, ahead, least, passed
-
-
-@njit(cache=True, nogil=True)
-def doubtful_first(state: Floats, labels: Ints, binary: bool) -> Ints:
-    """The rows in the order of their leads, in steps: certainly wrong ones first, certainly right ones last."""
-    place, start = np.empty(len(state), np.int64), np.zeros(STEPS + 1, np.int64)
-    for n in range(len(state)):
-        lead, _ = _lead(state[n], labels[n], binary)
-        place[n] = int(min(max((HIGHEST - lead) / (HIGHEST - LOWEST), 0.0), 1.0) * (STEPS - 1))
-        start[place[n] + 1] += 1
-    for k in range(STEPS):
-        start[k + 1] += start[k]
-    order = np.empty(len(state), np.int64)
-    for n in range(len(state)):
-        order[start[place[n]]] = n
-        start[place[n]] += 1
-    return order
+    return order, lead, rival, ahead, least, passed
 
 
 @njit(inline="always")

@@ -29,8 +29,9 @@ class Rest(NamedTuple):
     """What all families but one make of every row."""
 
     state: Floats  # the vectors
-    # In the engine's order of rows: by how much the best other class leads, which it is, the greatest lead to come, the
-    # least one so far, the weight of the rows before.
+    order: NDArray[np.int64]  # of the rows: those in which another class leads come first, clear ones last
+    # In this order: by how much the best other class leads, which it is, the greatest lead to come, the least one so
+    # far, the weight of the rows before.
     lead: Floats
     rival: NDArray[np.int64]
     ahead: Floats
@@ -68,7 +69,7 @@ class Engine:
         for i in self.features:
             self.add(self.state, i, ())
         # Rows in doubt come first for good: they are looked at most, and rows unlike their neighbours count faster.
-        doubt = self._doubt()
+        doubt = self.rest(self.state).order
         self._hold(self.rows.take(doubt))
         self.state = self.state[doubt]
         self._usual = _usual(self.codes, self.weights)
@@ -151,7 +152,7 @@ class Engine:
 
     def rest(self, state: Floats) -> Rest:
         """These vectors, of all families but one, and what follows from them for every table that may join them."""
-        return Rest(state, *self._kernels.leads(state, self.labels, self.weights, self.order, self._binary))
+        return Rest(state, *self._kernels.leads(state, self.labels, self.weights, self._binary))
 
     def losses_of(self, state: Floats) -> Floats:
         """Loss of every row, weighted, for these vectors."""
@@ -174,7 +175,7 @@ class Engine:
                 self.score.kind,
                 self.score.gamma,
                 rest.state,
-                self.order,
+                rest.order,
                 rest.lead,
                 rest.rival,
                 rest.ahead,
@@ -195,22 +196,19 @@ class Engine:
             )
         )
 
-    def set_parents(self, child: int, parents: Parents, without: Floats | None = None) -> None:
-        """Change one family; `without(child)` is used up where it is given."""
+    def set_parents(
+        self, child: int, parents: Parents, without: Floats | None = None, loss: float | None = None
+    ) -> None:
+        """Change one family; `without(child)` is used up where it is given, and the loss afterwards may be known."""
         self.state = self.add(self.without(child) if without is None else without, child, parents)
         self.parents[child] = parents
-        self._settle()
+        self._settle(loss)
 
     # -- inside
 
-    def _settle(self) -> None:
-        """Loss of the present state, and the order in which rows show a bad candidate soonest."""
-        self.loss = float(self.losses_of(self.state).sum())
-        self.order = self._doubt()
-
-    def _doubt(self) -> NDArray[np.int64]:
-        """The rows in the order in which their own class is in doubt: wrong ones first, clear ones last."""
-        return np.asarray(self._kernels.doubtful_first(self.state, self.labels, self._binary))
+    def _settle(self, loss: float | None = None) -> None:
+        """The loss of the present state, unless it is known."""
+        self.loss = float(self.losses_of(self.state).sum()) if loss is None else loss
 
     @property
     def _classes(self) -> int:

@@ -230,18 +230,16 @@ class _Place:
     parents: list[Parents]
     state: Floats
     loss: float
-    order: NDArray[np.intp]
 
     @classmethod
     def of(cls, engine: Engine) -> _Place:
         """The present place; the engine makes a new state for each change, so this one stays."""
-        return cls(list(engine.parents), engine.state, engine.loss, engine.order)
+        return cls(list(engine.parents), engine.state, engine.loss)
 
     def restore(self, search: Search) -> None:
         """Go back, and put that on record."""
         engine = search.engine
-        engine.parents, engine.state = list(self.parents), self.state
-        engine.loss, engine.order = self.loss, self.order
+        engine.parents, engine.state, engine.loss = list(self.parents), self.state, self.loss
         search.record("return", None, None)
 
 

@@ -132,9 +132,9 @@ class OrderBased(SearchLearner):
         best = search.best_of(trials, engine.loss - search.tolerance if to_beat is None else to_beat)
         if best is None:
             return False
-        _, trial, parent = best
+        loss, trial, parent = best
         parents = (*trial.kept, parent)
-        search.accept(child, parents, "add", parents[len(own) :], rest.state)
+        search.accept(child, parents, "add", parents[len(own) :], rest.state, loss)
         return True
 
 

@@ -143,9 +143,10 @@ class Search:
         change: str,
         parent: int | Sequence[int] | None,
         without: Floats | None = None,
+        loss: float | None = None,
     ) -> None:
         """Make a change and put it on record; `parent` names the parent, or the parents, that it is about."""
-        self.engine.set_parents(child, parents, without)
+        self.engine.set_parents(child, parents, without, loss)
         self.record(change, parent, child)
 
     def record(self, change: str, parent: int | Sequence[int] | None, child: int | None) -> None:

@@ -28,11 +28,17 @@ class TrainedEngine(Engine):
         if self.score.name == "sbm":
             raise ValueError("inner_parameters='cl' has no binary margin; choose score 'cr', 'cl' or 'sm'")
 
-    def _settle(self) -> None:
+    def _settle(self, loss: float | None = None) -> None:
         self.state = self._trained(self.parents)
-        super()._settle()
+        super()._settle(loss)
 
-    def set_parents(self, child: int, parents: Parents, without: Floats | None = None) -> None:  # noqa: ARG002
+    def set_parents(
+        self,
+        child: int,
+        parents: Parents,
+        without: Floats | None = None,  # noqa: ARG002
+        loss: float | None = None,  # noqa: ARG002
+    ) -> None:
         """Change one family and train all tables."""
         self.parents[child] = parents
         self._settle()
