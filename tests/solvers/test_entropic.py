@@ -81,8 +81,12 @@ def test_overdrawn_cells_are_repaired() -> None:
     np.testing.assert_allclose(amounts, layout.counts + layout.differences(smaller), atol=1e-10)
 
 
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("stiff", [1e-3, 1.0, 1e4])
-def test_the_system_is_solved_with_any_number_of_strong_modes(stiff: float) -> None:
+def test_the_system_is_solved_with_any_number_of_strong_modes_and_as_a_whole(
+    stiff: float, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(System, "_prefers_whole", lambda self, strong: whole)  # noqa: ARG005
     given = problem(4, n=40)
     layout, rng = given.layout, np.random.default_rng(5)
     theta = rng.random((40, K)) * stiff * 10.0 ** rng.integers(-3, 3, (40, K))
@@ -110,6 +114,15 @@ def test_the_system_is_solved_with_any_number_of_strong_modes(stiff: float) -> N
     found = system.solve(right, 1e-22, lambda: None)
     wanted = np.linalg.solve(matrix, right.ravel()).reshape(9, K)
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8 * np.abs(wanted).max())
+    # What a residual is taken out of: the multipliers, by what the rows' curvature makes of the solution.
+    d_eta, d_spare = np.zeros((40, K)), np.zeros(40)
+    system.correct(right, d_eta, d_spare)
+    np.testing.assert_allclose(d_eta.sum(axis=1) + d_spare, 0.0, atol=1e-9)
+    if whole:
+        assert system.iterations <= 3
+        rows_part = matrix @ wanted.ravel() - (h * wanted).ravel()
+        rows_part -= (h * layout.spread(layout.group_sums(h * wanted) / kappa)).ravel()
+        np.testing.assert_allclose(layout.differences(d_eta).ravel(), -rows_part, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(4))

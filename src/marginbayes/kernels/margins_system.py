@@ -14,13 +14,16 @@ __all__ = [
     "add_coded",
     "coded_scores",
     "curvature_diagonal",
+    "curvature_matrix",
     "curvature_product",
+    "group_matrix",
     "leverages",
     "mode_blocks",
     "mode_products",
     "mode_scores",
     "mode_sums",
     "move_modes",
+    "move_rows",
     "shrink_takers",
 ]
 
@@ -108,6 +111,54 @@ def curvature_diagonal(labels: Ints, theta: Floats, tau: Floats, total: Floats, 
                         others += theta[n, d]
             out[n, c] = theta[n, c] * others / total[n]
         out[n, labels[n]] = (total[n] - tau[n]) * tau[n] / total[n]
+
+
+@njit(cache=True, nogil=True)
+def curvature_matrix(
+    cells: Cells, rows: Ints, labels: Ints, theta: Floats, tau: Floats, total: Floats, matrix: Floats
+) -> None:
+    """Add the curvature of these rows to the matrix of all weights (a cell's classes behind each other).
+
+    Only the lower triangle is complete: the cells of a row ascend.
+    """
+    n_classes = theta.shape[1]
+    between = np.empty((n_classes, n_classes))
+    for n in rows:
+        for c in range(n_classes):
+            between[c, c] = 0.0
+        for c in range(n_classes):
+            v = tau[n] if c == labels[n] else theta[n, c]
+            for d in range(c):
+                value = v * (tau[n] if d == labels[n] else theta[n, d]) / total[n]
+                between[c, d] = between[d, c] = -value
+                between[c, c] += value
+                between[d, d] += value
+        for i in range(cells.shape[1]):
+            for j in range(i + 1):
+                a, b = cells[n, i], cells[n, j]
+                if a >= 0 and b >= 0:
+                    for c in range(n_classes):
+                        for d in range(n_classes):
+                            matrix[a * n_classes + c, b * n_classes + d] += between[c, d]
+
+
+@njit(cache=True, nogil=True)
+def group_matrix(blocks: Ints, chunks: Cells, h: Floats, kappa: Floats, matrix: Floats) -> None:
+    """Add diag(h) and h h' / kappa of every group; in the first block all classes of a cell are one group."""
+    n_cells, n_classes = h.shape
+    for a in range(n_cells):
+        for c in range(n_classes):
+            matrix[a * n_classes + c, a * n_classes + c] += h[a, c]
+        if blocks[a] == 0:
+            for c in range(n_classes):
+                for d in range(n_classes):
+                    matrix[a * n_classes + c, a * n_classes + d] += h[a, c] * h[a, d] / kappa[chunks[a], c]
+            continue
+        b = a
+        while b >= 0 and chunks[b] == chunks[a]:
+            for c in range(n_classes):
+                matrix[a * n_classes + c, b * n_classes + c] += h[a, c] * h[b, c] / kappa[chunks[a], c]
+            b -= 1
 
 
 @njit(cache=True, nogil=True)
@@ -302,6 +353,23 @@ def move_modes(
             d_spare[n] += amount * tau[n] / whole
             for c in range(len(left)):
                 d_eta[n, c] += amount * left[c] / whole
+
+
+@njit(cache=True, nogil=True)
+def move_rows(
+    labels: Ints, theta: Floats, tau: Floats, total: Floats, scores: Floats, d_eta: Floats, d_spare: Floats
+) -> None:
+    """Take the curvature's image of these scores away from the changes of multipliers; rows' sums stay the same."""
+    n_classes = theta.shape[1]
+    for n in range(len(theta)):
+        own, mean = scores[n, labels[n]], 0.0
+        for c in range(n_classes):
+            mean += theta[n, c] * (own - scores[n, c])
+        mean /= total[n]
+        for c in range(n_classes):
+            if c != labels[n]:
+                d_eta[n, c] += theta[n, c] * (mean - own + scores[n, c])
+        d_spare[n] += mean * tau[n]
 
 
 @njit(cache=True, nogil=True)
