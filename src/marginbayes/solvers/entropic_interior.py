@@ -28,7 +28,7 @@ Watch = Callable[[Moment], None]
 
 # Part of the way to the boundary that a step may go.
 NEARLY = 0.95
-# An amount may shrink by exp(-2) in a step, and grow to e times the larger of itself and mu.
+# An amount may grow to e times the larger of itself and mu in a step, and shrink about twice as far.
 SHRINK = 2.0
 # Squared error of the linear system, relative to what is missing and to mu.
 RELATIVE, ABSOLUTE = 1e-4, 1e-2
@@ -40,6 +40,8 @@ SMALL, GROW = 0.1, 2.0
 TIMID, BOLD = 0.9, 0.05
 # After so many steps without a tenth of the gap closed, steps become less bold for good.
 PATIENCE = 8
+# Where the products are below this part of what the gap would make them, rows that were held are lost from the path.
+LOST = 0.1
 # A group that has lost all but this part of its counts may be about to vanish.
 VANISHED = 1e-2
 # Steps shorter than this get nowhere.
@@ -145,7 +147,10 @@ def minimise(
             _consider(problem, best, path)
             best.note()
             if best.stagnates():
-                path.boldest = min(0.8, 3.0 * path.boldest)
+                boldest = min(0.8, 3.0 * path.boldest)
+                if path.mu < LOST * _first_mu(problem, best):
+                    path = _Path(problem, best.weights, _first_mu(problem, best), 1.0, check)
+                path.boldest = boldest
             if watch is not None:
                 watch(Moment(best.trace[-1][0], best.objective, best.bound, f"step {steps}"))
     except KeyboardInterrupt:
@@ -296,9 +301,8 @@ class _Path:
 
     def _bounds(self, d_logs: Floats) -> tuple[Floats, Floats]:
         """Least and greatest change of a weight within which the linear model can tell its amount."""
-        spread = self.layout.spread(d_logs)
-        down = np.where(self.amounts > self.mu, -SHRINK, -np.inf)
-        return down - spread, 1.0 + self.excess - spread
+        spread, reach = self.layout.spread(d_logs), 1.0 + self.excess
+        return -SHRINK * reach - spread, reach - spread
 
     def _length(self, d_weights: Floats, d_logs: Floats) -> float:
         """A step that nearly all rows and weights can go along with."""

@@ -1,6 +1,6 @@
 """The linear system of one interior-point step: conjugate gradients behind an inverse of most of it.
 
-What is inverted exactly is either the strongest modes of the rows or the matrix of all weights, whichever is smaller.
+What is inverted exactly is either the strongest modes of the rows or the matrix of all weights, whichever is cheaper.
 """
 
 from __future__ import annotations
