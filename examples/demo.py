@@ -18,7 +18,7 @@ from marginbayes import AODEClassifier, BayesNetClassifier, Network, datasets
 from marginbayes.evaluation import run, stratified_tasks, summarise
 from marginbayes.plotting import BoundDisplay, EvidenceDisplay, NetworkDisplay
 from marginbayes.structure import ExactMargin
-from marginbayes.verification import read_document, verify_table, write_document
+from marginbayes.verification import read_document, verify_table
 
 console = Console()
 
@@ -59,8 +59,7 @@ def prove(data, out: Path) -> None:
     """The network of greatest margin on a small set, its proof, and the check of the proof by other code."""
     clf = BayesNetClassifier(ExactMargin("sm", p=0.9, time_limit=20.0)).fit(data.X, data.y)
     certificate = clf.structure_result_.certificate
-    schema = [{"name": v.name, "levels": list(v.levels), "cuts": v.cuts} for v in clf.schema_.variables]
-    write_document(certificate.to_document(schema), out / "proof.json")
+    clf.save_certificates(out / "proof.json")
     table = {name: data.X[name].tolist() for name in data.X} | {clf.schema_.names[0]: data.y.tolist()}
     report = verify_table(read_document(out / "proof.json"), table)
     console.print(

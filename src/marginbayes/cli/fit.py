@@ -124,9 +124,10 @@ def fit(
 
     Example: `marginbayes fit patients.csv --target outcome --model model.json`
     """
-    from marginbayes.cli.certificates import set_limits, write_certificates
+    from marginbayes.cli.limits import set_limits
     from marginbayes.cli.models import Choices, build, check_writable, save_model, watch
     from marginbayes.cli.tables import Reading, check_column, read_data, training
+    from marginbayes.estimators.proofs import write_certificates
 
     for file in (model, certificate):
         if file is not None:
@@ -147,7 +148,7 @@ def fit(
     _note_interrupted(classifier)
     if model is not None:
         save_model(classifier, model)
-    proofs = {} if certificate is None else write_certificates(classifier, asked, certificate)
+    proofs = {} if certificate is None else write_certificates(classifier, certificate)
     _report(classifier, rows, seconds, accuracy, all_columns)
     where = "no model was written; --model FILE writes one" if model is None else f"model written to {model}"
     output().print(where, soft_wrap=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,12 +16,14 @@ from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
 from marginbayes.estimators.explain import Explanation, explain
 from marginbayes.estimators.progress import Progress
+from marginbayes.estimators.proofs import write_certificates
 from marginbayes.estimators.streaming import Stream, can_stream
 from marginbayes.estimators.validation import read_training
 from marginbayes.graph import Dag
 from marginbayes.network import Network
 from marginbayes.parameters import MaximumLikelihood, ParameterLearner, ParameterResult
 from marginbayes.parameters.names import named_parameters
+from marginbayes.solvers import Certificate
 from marginbayes.structure import ChowLiuTAN, Fixed, StructureLearner, StructureResult, named_structure
 
 __all__ = ["BayesNetClassifier"]
@@ -230,6 +234,18 @@ class BayesNetClassifier(BaseClassifier):
             By default the most probable other class.
         """
         return explain(self.network_, self._rows(X), self.classes_, target, against)
+
+    def save_certificates(self, path: str | PathLike[str]) -> dict[Path, Certificate]:
+        """Write the proofs of structure and parameters for `marginbayes verify` and `marginbayes.verification`.
+
+        Where there are both, that of the parameters goes to a file of its own whose name ends in ``-parameters``.
+
+        Returns
+        -------
+        dict
+            The files and what they hold.
+        """
+        return write_certificates(self._fitted(), path)
 
     def _log_joint(self, rows: Rows) -> Floats:
         return self.network_.log_joint(rows)
