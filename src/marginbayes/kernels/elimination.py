@@ -14,7 +14,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from marginbayes.kernels.layout import CSTRIDE, HEAD, KIND, SCOPE, VSTRIDE, Floats, Ints, Memory, Plan
-from marginbayes.kernels.messages import SAFE_LOG, locate, log_value
+from marginbayes.kernels.messages import SAFE_LOG
+from marginbayes.kernels.summation import locate, log_value
 
 __all__ = ["add_derivatives"]
 
