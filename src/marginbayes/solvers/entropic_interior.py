@@ -46,8 +46,9 @@ LOST = 0.1
 VANISHED = 1e-2
 # Steps shorter than this get nowhere.
 SHORTEST = 1e-9
-# Products that add up to less than this part of the objective are rounding: there is nothing left to gain.
-SMALLEST = 1e-14
+# Products that add up to less than this part of the objective are rounding: there is nothing left to gain. Neither is
+# there where the gap itself is below such a part and does not close.
+SMALLEST, ROUNDING = 1e-14, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +148,9 @@ def minimise(
             _consider(problem, best, path)
             best.note()
             if best.stagnates():
+                if best.within(ROUNDING):
+                    status = "stalled"
+                    break
                 boldest = min(0.8, 3.0 * path.boldest)
                 if path.mu < LOST * _first_mu(problem, best):
                     path = _Path(problem, best.weights, _first_mu(problem, best), 1.0, check)
