@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 
 from marginbayes import AODEClassifier, BayesNetClassifier, MDLPDiscretizer, parameters, structure
 from marginbayes.datasets import synthetic
+from marginbayes.study.pipelines import LastStepSearch, is_about_last_step
 from marginbayes.study.protocol import validation_folds
 
 __all__ = ["build", "validated"]
@@ -45,9 +46,10 @@ def validated(estimator: Any, options: Options, labels: Any, seed: int) -> Any:
     grid = options.get("grid")
     if grid is None:
         return estimator
-    return GridSearchCV(
-        estimator, grid, scoring="accuracy", cv=validation_folds(labels, seed), error_score="raise", refit=True
-    )
+    folds = validation_folds(labels, seed)
+    if is_about_last_step(estimator, grid):
+        return LastStepSearch(estimator, grid, folds)
+    return GridSearchCV(estimator, grid, scoring="accuracy", cv=folds, error_score="raise", refit=True)
 
 
 def _bayesnet(options: Options, seed: int) -> BayesNetClassifier:
