@@ -41,7 +41,7 @@ TIMID, BOLD = 0.9, 0.05
 # After so many steps without a tenth of the gap closed, steps become less bold for good.
 PATIENCE = 8
 # Where the products are below this part of what the gap would make them, rows that were held are lost from the path.
-LOST = 0.1
+LOST = 1e-3
 # A group that has lost all but this part of its counts may be about to vanish.
 VANISHED = 1e-2
 # Steps shorter than this get nowhere.
