@@ -176,6 +176,19 @@ def test_the_plan_learns_from_what_was_measured(study, tmp_path):
     assert plan(first, {}, longest=0.5).left == ()
 
 
+def test_an_estimate_for_another_set_learns_from_the_sets_that_are_done(tmp_path):
+    path = tmp_path / "two.toml"
+    path.write_text(TEXT.replace('sets = ["iris"]', 'sets = ["iris", "wine"]'))
+    study = load_study(path).only(["e"], methods=["NB"])
+    expected = {task.key: seconds for task, seconds in plan(study, {}).left}
+    done = next(task for task in study.tasks() if task.dataset == "iris")
+    record = replace(perform(done), seconds=7.0 * expected[done.key])
+    left = plan(study, {done.key: record}).left
+    assert {task.dataset for task, _ in left} == {"iris", "wine"}
+    for task, seconds in left:
+        assert seconds == pytest.approx(record.seconds if task.dataset == "iris" else 7.0 * expected[task.key])
+
+
 def test_a_line_that_is_no_record_is_named(tmp_path):
     records = Records(tmp_path)
     records.path.write_text("{}\n")

@@ -29,11 +29,12 @@ class Plan:
 def plan(study: Study, records: Mapping[str, Record], longest: float | None = None) -> Plan:
     """Plan of a study: cheap tasks first; those above `longest` seconds are left out.
 
-    A task is estimated by what its method took on other splits of the same set, else by the method's own expectation.
+    A task is estimated by what its method took on other splits of the same set, else by the method's own expectation,
+    corrected by how far that was off on other sets.
     """
-    seen = _seen(records.values())
     tasks = study.tasks()
-    left = [(task, _estimate(task, seen)) for task in tasks if task.key not in records]
+    seen, bias = _seen(records.values()), _bias(tasks, records)
+    left = [(task, _estimate(task, seen, bias)) for task in tasks if task.key not in records]
     kept = [(task, seconds) for task, seconds in left if longest is None or seconds <= longest]
     return Plan(tuple(sorted(kept, key=lambda item: item[1])), sum(task.key in records for task in tasks))
 
@@ -45,9 +46,23 @@ def _seen(records: Iterable[Record]) -> dict[tuple[str, str, str], float]:
     return {key: mean(values) for key, values in times.items()}
 
 
-def _estimate(task: Task, seen: Mapping[tuple[str, str, str], float]) -> float:
+def _bias(tasks: Iterable[Task], records: Mapping[str, Record]) -> dict[str, float]:
+    """For each method that has run: the seconds it took over those that were expected."""
+    took: dict[str, float] = {}
+    expected: dict[str, float] = {}
+    for task in tasks:
+        if task.key in records:
+            name = task.method.name
+            took[name] = took.get(name, 0.0) + records[task.key].seconds
+            expected[name] = expected.get(name, 0.0) + _expected(task)
+    return {name: took[name] / expected[name] for name in took if expected[name] > 0.0}
+
+
+def _estimate(task: Task, seen: Mapping[tuple[str, str, str], float], bias: Mapping[str, float]) -> float:
     known = seen.get((task.experiment, task.dataset, task.method.name))
-    if known is not None:
-        return known
+    return _expected(task) * bias.get(task.method.name, 1.0) if known is None else known
+
+
+def _expected(task: Task) -> float:
     fixed, per_million = task.method.expected
     return fixed + per_million * known_size(task.dataset) / 1e6
