@@ -16,12 +16,15 @@ CHOSEN = "chosen"
 
 
 def print_tables(lines: Sequence[Line], methods: Sequence[str], structures: Sequence[str], uci: Sequence[str]) -> None:
-    """One row for each method and structure: mean over the UCI sets, time, size; then every set."""
+    """One row for each method and structure: mean over the UCI sets, time, size; then every set, by structure."""
     cells = _cells([*lines, *_chosen(lines, structures)])
     columns = sorted({column for _, column in cells}, key=lambda c: _place(c, methods, structures))
     sets = sorted({name for name, _ in cells}, key=[*uci, *(n for n, _ in cells)].index)
     _print_means(cells, columns, [name for name in sets if name in uci])
-    _print_sets(cells, columns, sets)
+    for shown in ((CHOSEN, "-"), *((structure,) for structure in structures)):
+        own = [column for column in columns if column[0] in shown]
+        if own:
+            _print_sets(cells, own, [name for name in sets if any((name, column) in cells for column in own)])
     for line in lines:
         if "refused" in line:
             print(f"{line['data']}, {line['structure']}, {line['method']}: {line['refused']}")
@@ -67,15 +70,16 @@ def _place(column: Column, methods: Sequence[str], structures: Sequence[str]) ->
 
 
 def _print_means(cells: Mapping[tuple[str, Column], Line], columns: Sequence[Column], sets: Sequence[str]) -> None:
-    """Means over the UCI sets of each column, and over those that all columns have; times where they are known."""
-    shared = [name for name in sets if all((name, column) in cells for column in columns)]
-    print(f"\nMean over the UCI sets: all that a row has, and the {len(shared)} that every row has.")
+    """Means over the UCI sets of each column, and over those that all long columns have; times where they are known."""
+    long = [column for column in columns if 2 * sum((name, column) in cells for name in sets) > len(sets)]
+    shared = [name for name in sets if all((name, column) in cells for column in long)]
+    print(f"\nMean over the UCI sets: all that a row has, and the {len(shared)} that every row with most sets has.")
     print("| method | structure | sets | accuracy % | on the shared | fit cpu s | tuning cpu s | parameters |")
     print("|---|---|---|---|---|---|---|---|")
     for column in columns:
         own = [cells[name, column] for name in sets if (name, column) in cells]
         if own:
-            common = [cells[name, column]["rate"] for name in shared]
+            common = [cells[name, column]["rate"] for name in shared] if column in long else []
             both = f"{_mean(own, 'rate'):.2f} | {np.mean(common):.2f}" if common else f"{_mean(own, 'rate'):.2f} | -"
             costs = " | ".join(_shown(_mean(own, cost)) for cost in ("cpu", "tuning_cpu", "parameters"))
             print(f"| {column[1]} | {column[0]} | {len(own)} | {both} | {costs} |")
@@ -92,7 +96,7 @@ def _shown(value: float) -> str:
 
 def _print_sets(cells: Mapping[tuple[str, Column], Line], columns: Sequence[Column], sets: Sequence[str]) -> None:
     print("\nAccuracy in %, set by set.")
-    print(f"| set | {' | '.join(f'{method} {structure}' for structure, method in columns)} |")
+    print(f"| set | {' | '.join(f'{method}, {structure}'.removesuffix(', -') for structure, method in columns)} |")
     print("|---" * (len(columns) + 1) + "|")
     for name in sets:
         shown = [f"{cells[name, c]['rate']:.2f}" if (name, c) in cells else "-" for c in columns]
