@@ -194,3 +194,29 @@ def test_a_line_that_is_no_record_is_named(tmp_path):
     records.path.write_text("{}\n")
     with pytest.raises(ValueError, match="line 1"):
         records.by_key()
+
+
+def test_parts_are_judged_one_by_one_and_methods_without_any_as_they_are(tmp_path):
+    path = tmp_path / "parts.toml"
+    path.write_text("""
+title = "parts"
+[methods.NB]
+structure = "nb"
+[methods.mixed]
+structure = "nb"
+parameters = "ConvexCombination"
+parameters_options = { n_parts = 3 }
+[experiments.p]
+title = "p"
+kind = "parts"
+methods = ["NB", "mixed"]
+sets = ["iris"]
+protocol = { test = { iris = 50 } }
+""")
+    plain, mixed = map(perform, load_study(path).tasks())
+    assert (plain.status, mixed.status) == ("done", "done")
+    assert plain.result["members"] == []
+    assert len(mixed.result["members"]) == 3
+    for train, test in mixed.result["members"]:
+        assert 0.3 < train <= 1.0
+        assert 0.3 < test <= 1.0
