@@ -21,6 +21,8 @@ def print_tables(lines: Sequence[Line], methods: Sequence[str], structures: Sequ
     columns = sorted({column for _, column in cells}, key=lambda c: _place(c, methods, structures))
     sets = sorted({name for name, _ in cells}, key=[*uci, *(n for n, _ in cells)].index)
     _print_means(cells, columns, [name for name in sets if name in uci])
+    for name in (name for name in sets if name not in uci):
+        _print_one([line for line in lines if line["data"] == name and "right" in line], methods, structures)
     for shown in ((CHOSEN, "-"), *((structure,) for structure in structures)):
         own = [column for column in columns if column[0] in shown]
         if own:
@@ -83,6 +85,18 @@ def _print_means(cells: Mapping[tuple[str, Column], Line], columns: Sequence[Col
             both = f"{_mean(own, 'rate'):.2f} | {np.mean(common):.2f}" if common else f"{_mean(own, 'rate'):.2f} | -"
             costs = " | ".join(_shown(_mean(own, cost)) for cost in ("cpu", "tuning_cpu", "parameters"))
             print(f"| {column[1]} | {column[0]} | {len(own)} | {both} | {costs} |")
+
+
+def _print_one(lines: Sequence[Line], methods: Sequence[str], structures: Sequence[str]) -> None:
+    """One set with one test part: what was chosen, time and size beside the accuracy."""
+    print(f"\n{lines[0]['data']}, {lines[0]['rows']} test rows.")
+    print("| method | structure | accuracy % | setting | fit cpu s | tuning cpu s | parameters |")
+    print("|---|---|---|---|---|---|---|")
+    for line in sorted(lines, key=lambda line: _place((line["structure"], line["method"]), methods, structures)):
+        setting = ", ".join(f"{key} {value:g}" for key, value in line["setting"].items()) or "-"
+        costs = " | ".join(_shown(line.get(cost, float("nan"))) for cost in ("cpu", "tuning_cpu", "parameters"))
+        rate = 100 * line["right"] / line["rows"]
+        print(f"| {line['method']} | {line['structure']} | {rate:.2f} | {setting} | {costs} |")
 
 
 def _mean(lines: Sequence[Line], key: str) -> float:

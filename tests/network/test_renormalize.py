@@ -35,6 +35,14 @@ def test_every_renormalisable_graph_keeps_its_decisions() -> None:
     assert tried > 50
 
 
+def test_weights_beyond_all_probabilities_still_make_rows_that_sum_to_one() -> None:
+    rng = np.random.default_rng(0)
+    dag = Dag(tuple("yabc"), ((), (0,), (0, 1), (0, 1, 2)))
+    network = random_network(rng, dag, (3, 4, 2, 5))
+    huge = [t + rng.normal(scale=1e12, size=t.shape) for t in network.tables]
+    assert Network(network.schema, dag, tuple(renormalize(dag, huge))).normalized
+
+
 def test_trees_and_2_trees_under_the_class_are_renormalisable() -> None:
     assert is_renormalizable(Dag.naive(["y", "a", "b"]))
     assert is_renormalizable(Dag(tuple("yabc"), ((), (0,), (0, 1), (0, 1, 2))))

@@ -36,6 +36,9 @@ def renormalize(dag: Dag, tables: Sequence[Floats]) -> list[Floats]:
     for i in reversed(dag.order):
         factor = logsumexp(tables[i], axis=-1)
         tables[i] -= factor[..., None]
+        left = logsumexp(tables[i], axis=-1)  # what rounding leaves of weights as large as 1e12
+        tables[i] -= left[..., None]
+        factor = factor + left
         if 0 in dag.parents[i]:
             to = heir(dag, i)
             tables[to] += aligned(factor, dag.parents[i], [*dag.parents[to], to])
