@@ -39,7 +39,7 @@ def test_weights_beyond_all_probabilities_still_make_rows_that_sum_to_one() -> N
     rng = np.random.default_rng(0)
     dag = Dag(tuple("yabc"), ((), (0,), (0, 1), (0, 1, 2)))
     network = random_network(rng, dag, (3, 4, 2, 5))
-    huge = [t + rng.normal(scale=1e12, size=t.shape) for t in network.tables]
+    huge = [t + rng.normal(scale=1e12, size=(*t.shape[:-1], 1)) for t in network.tables]
     assert Network(network.schema, dag, tuple(renormalize(dag, huge))).normalized
 
 
