@@ -229,10 +229,16 @@ def _extent(n_scope: int, scope: Ints, cards: Ints, n_used: int, used: Ints, low
 
 
 @njit(inline="always")
-def _add_row(joint: Floats, n: int, values: Floats, room: int) -> None:
-    start = np.uint64(room)
-    for c in range(np.uint64(joint.shape[1])):
-        joint[n, c] += values[start + c]
+def _add_ready(joint: Floats, n: int, values: Floats, n_ready: int, ready: Ints, finals: Ints, final_at: Ints) -> None:
+    """Add the messages over the target alone to the row's log joint, and note where they start if that is wanted."""
+    for k in range(n_ready):
+        start = np.uint64(ready[k])
+        for c in range(np.uint64(joint.shape[1])):
+            joint[n, c] += values[start + c]
+        if len(finals) > 0:
+            finals[final_at[n] + k] = ready[k]
+    if len(finals) > 0:
+        final_at[n + 1] = final_at[n] + n_ready
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -300,10 +306,5 @@ def sum_rows(
             for f in range(d):
                 stamp[f] = -1
             return n, (lacking if fresh else 0)
-        for k in range(n_ready):
-            _add_row(joint, n, values, ready[k])
-            if len(finals) > 0:
-                finals[final_at[n] + k] = ready[k]
-        if len(finals) > 0:
-            final_at[n + 1] = final_at[n] + n_ready
+        _add_ready(joint, n, values, n_ready, ready, finals, final_at)
     return len(rows), 0
