@@ -141,3 +141,17 @@ def test_a_gap_below_rounding_ends_by_saying_so() -> None:
     found = minimise(problem(0), tol=0.0, max_iter=400)
     assert found.status in ("stalled", "iteration limit", "optimal")
     assert found.objective - found.bound <= 1e-9 * abs(found.objective)
+
+
+def test_many_stiff_rows_over_few_weights_are_factorised_by_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = problem(0, n=1500)
+    given = EntropicHinge(given.layout, 10 * given.caps, given.target)
+    sides = []
+    plain = System._prefers_whole
+    monkeypatch.setattr(System, "_prefers_whole", lambda self, strong: sides.append(plain(self, strong)) or sides[-1])
+    found = minimise(given)
+    assert found.status == "optimal"
+    assert found.objective - found.bound <= 1e-6 * found.objective
+    assert any(sides)
+    monkeypatch.setattr(System, "_prefers_whole", lambda self, strong: False)  # noqa: ARG005
+    assert minimise(given).objective == pytest.approx(found.objective, rel=2e-6)
