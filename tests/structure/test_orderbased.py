@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from marginbayes.data import Rows, Schema
+from marginbayes.parameters import ConditionalLikelihood
+from marginbayes.parameters.parametrisation import Concave
 from marginbayes.scores.rowwise import row_score
 from marginbayes.structure import OrderBased, Step, StructureResult
 from marginbayes.structure.engine import Engine
 from marginbayes.structure.orders import ORDERS, feature_order
 from tests.oracles import structure as slow
-from tests.oracles.structure import Oracle, Structure, as_rows, bundled, dag_of, random_rows, width
+from tests.oracles.structure import Oracle, Parents, Structure, as_rows, bundled, dag_of, random_rows, width
 
 BUNDLED = [
     ("iris", (0, 1, 2, 3)),
@@ -136,6 +139,50 @@ def test_order_based_agrees_on_real_data(name: str, columns: tuple[int, ...]) ->
         oracle = Oracle(rows, score)
         result = OrderBased(order, score, k, random_state=4).learn(schema, rows)
         assert_same(result, slow.along(oracle, slow_order(schema, rows, oracle, order, 4), k), schema)
+
+
+class Trained(Oracle):
+    """Scores structures by the networks that `ConditionalLikelihood` makes of them."""
+
+    def __init__(self, schema: Schema, rows: Rows) -> None:
+        super().__init__(rows)
+        self.schema, self.rows = schema, rows
+        hidden = rows.codes.copy()
+        hidden[0] = rows.cardinalities[0]
+        self.unlabelled = Rows(hidden, rows.cardinalities)
+
+    def _score(self, structure: tuple[tuple[int, Parents], ...]) -> float:
+        dag = dag_of(self.schema.names, dict(structure))
+        network = ConditionalLikelihood().learn(self.schema, dag, self.rows).network
+        return float(np.mean(network.log_joint(self.unlabelled).argmax(axis=1) == self.rows.codes[0]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trained_tables_choose_as_networks_trained_one_by_one(seed: int) -> None:
+    schema, rows = random_rows(seed, n=80, features=4)
+    oracle = Trained(schema, rows)
+    along = slow_order(schema, rows, oracle, "mi", seed)
+    for k in (1, 2):
+        result = OrderBased("mi", "cr", k, inner_parameters="cl").learn(schema, rows)
+        assert len(result.path) > 0
+        assert_same(result, slow.along(oracle, along, k), schema)
+
+
+def test_ctrl_c_while_a_candidate_is_trained_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, rows = random_rows(0, n=80, features=4)
+    trainings = 0
+
+    def objective(self: Concave, point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        nonlocal trainings
+        trainings += not point[1:].any()  # where a training starts
+        if trainings > 3:
+            raise KeyboardInterrupt
+        return evaluate(self, point)
+
+    evaluate = Concave.objective
+    monkeypatch.setattr(Concave, "objective", objective)
+    assert OrderBased("mi", "cr", inner_parameters="cl").learn(schema, rows).status == "interrupted"
+    assert trainings == 4
 
 
 def slow_order(schema: Schema, rows: Rows, oracle: Oracle, order: str, seed: int) -> list[int]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.data.rows import Rows
 from marginbayes.parameters.conditional import ConditionalLikelihood
 from marginbayes.structure.engine import Engine, Parents, Rest, structure_dag
 
@@ -18,9 +17,10 @@ Floats = NDArray[np.float64]
 
 
 class TrainedEngine(Engine):
-    """The vector of every row is its log joint under tables of greatest conditional likelihood.
+    """The vector of every row holds the classes' scores under tables of greatest conditional likelihood.
 
-    These tables do not belong to one family alone, so every candidate is trained and scored as a whole.
+    These tables do not belong to one family alone, so every candidate is trained and scored as a whole. As in training,
+    a family with a missing member adds nothing to its row.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -65,11 +65,4 @@ class TrainedEngine(Engine):
 
     def _trained(self, parents: Sequence[Parents]) -> Floats:
         dag = structure_dag(self.schema.names, parents)
-        learner = ConditionalLikelihood(smoothing=self.smoothing)
-        return learner.learn(self.schema, dag, self.rows).network.log_joint(_unlabelled(self.rows))
-
-
-def _unlabelled(rows: Rows) -> Rows:
-    codes = rows.codes.copy()
-    codes[0] = rows.cardinalities[0]
-    return Rows(codes, rows.cardinalities, n_jobs=rows.n_jobs)
+        return ConditionalLikelihood(smoothing=self.smoothing).train_scores(self.schema, dag, self.rows)
