@@ -59,7 +59,7 @@ def test_feasible_weights_stay_feasible_when_they_are_scaled_up(seed: int, facto
 
 def path_of(dag: Dag, rows: Rows, B: float = 1.0) -> tuple[_Path, Design]:
     design = Design.of(dag, rows)
-    return _Path(distinct_rows(design), _groups(design), B, None), design
+    return _Path(distinct_rows(design), _groups(design), B, 1e9, None), design
 
 
 def test_the_barrier_falls_without_end_along_an_entry_that_no_row_of_its_class_uses() -> None:
@@ -84,9 +84,11 @@ def test_lowering_all_weights_together_always_lowers_the_barrier() -> None:
     assert (np.diff(values) < 0).all()
 
 
-def test_the_newton_step_of_the_barrier_is_that_of_finite_differences() -> None:
-    dag, rows = drawn(4, TAN, n=8)
-    path, design = path_of(dag, rows.reweighted(np.random.default_rng(0).random(8) + 0.5))
+@pytest.mark.parametrize("n", [8, 2])
+def test_the_newton_step_of_the_barrier_is_that_of_finite_differences(n: int) -> None:
+    dag, rows = drawn(4, TAN, n=n)
+    path, design = path_of(dag, rows.reweighted(np.random.default_rng(0).random(n) + 0.5))
+    assert (len(path.system.unused) > 10) == (n == 2)
     start = np.random.default_rng(1).normal(scale=0.3, size=design.shape) - 3.0
     size, n = start.size, len(path.pairs.labels)
     at = np.concatenate([start.ravel(), [0.7], np.full(n, 3.0)])
@@ -102,7 +104,7 @@ def test_the_newton_step_of_the_barrier_is_that_of_finite_differences() -> None:
     ) / (4 * step**2)
     expected = np.linalg.solve(bend, -slope)
     point = _Point(start, 0.7, np.full(n, 3.0))
-    found, promise = path._direction(point, mu, np.zeros((size, size)))
+    found, promise = path._direction(point, mu)
     together = np.concatenate([found.weights.ravel(), [found.gamma], found.slack])
     np.testing.assert_allclose(together, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
     assert promise == pytest.approx(-slope @ together, rel=1e-5)
@@ -125,6 +127,17 @@ def test_the_barrier_path_ends_near_the_exact_value_but_where_depends_on_its_ste
     values = [end.certificate.objective for end in ends]
     assert values[0] < values[2]
     assert len({round(v, 9) for v in values}) == 3
+
+
+def test_few_rows_under_many_parents_need_little_memory() -> None:
+    rng = np.random.default_rng(8)
+    network = random_network(rng, TAN, (3, 9, 9, 9))
+    rows = network.sample(10, rng)
+    size = np.prod(Design.of(TAN, rows).shape)
+    found = MarginConvex(0.5, "barrier", max_bytes=8 * (size / 4) ** 2).learn(network.schema, TAN, rows)
+    verify(found.certificate.to_document(), rows.codes)
+    with pytest.raises(ValueError, match=r"weights that rows use, more than max_bytes=800 allows"):
+        MarginConvex(0.5, "barrier", max_bytes=800).learn(network.schema, TAN, rows)
 
 
 def test_the_barrier_path_is_determined() -> None:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.parameters.barrier_system import BarrierSystem, Curvature
 from marginbayes.solvers import Moment
-from marginbayes.solvers.cholesky import factorised, solved
 from marginbayes.solvers.coordinate import MarginRows
 from marginbayes.solvers.interior import PairProblem
 from marginbayes.solvers.interrupt import kernel_interrupts
@@ -81,18 +81,17 @@ def barrier_path(
     cost : float
         B.
     """
-    size = start.size
-    if 8 * size**2 > max_bytes:
-        raise ValueError(
-            f"the barrier path needs a matrix of {8 * size**2 / 1e9:.3g} GB for {size} weights, more than "
-            f"max_bytes={max_bytes:.3g} allows; allow more, or use fewer levels or parents"
-        )
-    return _Path(rows, groups, cost, callback).run(start, outer_steps, inner_steps)
+    return _Path(rows, groups, cost, max_bytes, callback).run(start, outer_steps, inner_steps)
 
 
 class _Path:
     def __init__(
-        self, rows: MarginRows, groups: Integers, cost: float, callback: Callable[[Moment], object] | None
+        self,
+        rows: MarginRows,
+        groups: Integers,
+        cost: float,
+        max_bytes: float,
+        callback: Callable[[Moment], object] | None,
     ) -> None:
         self.began = time.perf_counter()
         self.cost, self.callback, self.shape = cost, callback, rows.shape
@@ -102,8 +101,7 @@ class _Path:
         self.pairs = PairProblem(rows.cells, rows.labels, rows.row_weights, begin, rivals, rows.shape)
         self.row_of = self.pairs.row_of
         self.groups = groups.reshape(-1)
-        order = np.argsort(self.groups, kind="stable")
-        self.members = np.split(order, np.flatnonzero(np.diff(self.groups[order])) + 1)
+        self.system = BarrierSystem(self.pairs, self.groups, max_bytes)
 
     def run(self, start: Floats, outer_steps: int, inner_steps: int) -> BarrierPath:
         """All values of mu in turn."""
@@ -111,14 +109,13 @@ class _Path:
         point = _Point(start, 1.0, slack)
         values: list[float] = []
         trace: list[tuple[float, float, float]] = []
-        memory = np.zeros((start.size, start.size))
         status = "interrupted"
         try:
             for k in range(outer_steps):
                 close, steps = False, 0
                 while not close and steps < inner_steps and point.gamma <= RUNAWAY:
                     with kernel_interrupts():
-                        point, close = self._newton(point, 10.0**-k, memory)
+                        point, close = self._newton(point, 10.0**-k)
                     steps += 1
                     values.append(self.objective(point))
                     trace.append(self._note(values, f"mu = 1e-{k}"))
@@ -157,9 +154,9 @@ class _Path:
 
     # -- one step
 
-    def _newton(self, point: _Point, mu: float, memory: Floats) -> tuple[_Point, bool]:
+    def _newton(self, point: _Point, mu: float) -> tuple[_Point, bool]:
         """The next point, and whether the step promised next to nothing."""
-        step, promise = self._direction(point, mu, memory)
+        step, promise = self._direction(point, mu)
         value = self.value(point, mu)
         share = self._room(point, step)
         while share > 1e-12:
@@ -175,7 +172,7 @@ class _Path:
         falling = by < -1e-9 * at
         return float(min(1.0, 0.99 * (-at[falling] / by[falling]).min(initial=np.inf)))
 
-    def _direction(self, point: _Point, mu: float, memory: Floats) -> tuple[_Point, float]:
+    def _direction(self, point: _Point, mu: float) -> tuple[_Point, float]:
         """Newton step in weights, gamma and slacks, the slacks eliminated, and the decrease that it promises."""
         pairs, row_of = self.pairs, self.row_of
         room = pairs.margins(point.weights) - point.gamma + point.slack[row_of]
@@ -188,54 +185,25 @@ class _Path:
         coupling = curvature * (slack_curvature / total)[row_of]
 
         chances = np.exp(point.weights.reshape(-1))
-        left = 1.0 - self._sums(chances)
-        right = -(pairs.gathered(reduced).reshape(-1) + mu * chances / left[self.groups])
+        odds = chances / (1.0 - self._sums(chances))[self.groups]
+        right = -(pairs.gathered(reduced).reshape(-1) + mu * odds)
         gamma_right = point.gamma**-3 + mu / point.gamma + float(reduced.sum())
         gamma_curvature = 3 * point.gamma**-4 + mu / point.gamma**2 + float(coupling.sum())
         bend = -pairs.gathered(coupling).reshape(-1)
 
-        factor = factorised(memory, lambda out: self._fill(out, curvature, slack_curvature, total, chances, left, mu))
-        found = solved(factor, np.column_stack([right, bend]))
+        at = Curvature(curvature, slack_curvature, total, odds, mu)
+        found = self.system.solve(at, np.column_stack([right, bend]))
         gamma = (gamma_right - bend @ found[:, 0]) / (gamma_curvature - bend @ found[:, 1])
         weights = (found[:, 0] - gamma * found[:, 1]).reshape(self.shape)
         shift = pairs.margins(weights) - gamma
         slack = -(slack_pull + self._row_sums(curvature * shift)) / total
         slope = pull @ shift + slack_pull @ slack
-        slope += (mu * chances / left[self.groups]) @ weights.reshape(-1)
+        slope += mu * odds @ weights.reshape(-1)
         slope += -(point.gamma**-3 + mu / point.gamma) * gamma
         return _Point(weights, float(gamma), slack), float(-slope)
 
     def _row_sums(self, values: Floats) -> Floats:
         return np.bincount(self.row_of, values, minlength=len(self.pairs.labels)).astype(np.float64)
-
-    def _fill(
-        self,
-        out: Floats,
-        curvature: Floats,
-        slack_curvature: Floats,
-        total: Floats,
-        chances: Floats,
-        left: Floats,
-        mu: float,
-    ) -> None:
-        """Curvature by the weights: of the pairs, and of the logarithms of what each row of a table leaves."""
-        from marginbayes.kernels.hinge import newton_matrix
-
-        pairs = self.pairs
-        newton_matrix(
-            pairs.cells,
-            pairs.labels,
-            pairs.start,
-            pairs.rivals,
-            curvature,
-            slack_curvature,
-            total,
-            self.shape[1],
-            out,
-        )
-        for number, at in enumerate(self.members):
-            share = chances[at] / left[number]
-            out[np.ix_(at, at)] += mu * (np.diag(share) + np.outer(share, share))
 
     def _note(self, values: list[float], text: str) -> tuple[float, float, float]:
         seconds, best = time.perf_counter() - self.began, min(values)
