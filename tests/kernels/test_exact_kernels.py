@@ -12,7 +12,7 @@ from marginbayes.kernels.exact_climb import free_options, kick
 from marginbayes.kernels.exact_clusters import violated_clusters
 from marginbayes.kernels.exact_interior import Program, interior_step, starting_point
 from marginbayes.kernels.exact_margins import near_hinge
-from marginbayes.kernels.exact_split import division_by_edge, division_by_options
+from marginbayes.kernels.exact_split import division_by_options
 
 
 def random_program(rng, groups, blocks, cuts):
@@ -123,37 +123,3 @@ def test_the_division_parts_options_that_pull_in_opposite_directions() -> None:
     assert feature == 0
     assert right[1] != right[3]
     assert fall == pytest.approx(3.0)  # half of the hinges fall by two
-
-
-def test_an_edge_counts_whichever_way_it_points() -> None:
-    # Three features; edges 0 - 1 (half each way) and 1 - 2 are undecided, but only the first one moves a margin.
-    n_options = 5
-    line = np.zeros(3 * n_options)
-    line[0 * n_options + 2 + 1] = line[1 * n_options + 2 + 0] = 4.0
-    dense, shares = np.array([line, -line]), np.zeros((3, n_options))
-    shares[0, [1, 3]], shares[1, [1, 2]], shares[2, [1, 3]] = (0.75, 0.25), (0.75, 0.25), (0.5, 0.5)
-    margins = dense @ shares.reshape(-1)
-    start, weight = np.arange(3), np.ones(2)
-    child, parent, fall = division_by_edge(dense, np.arange(2), start, weight, 0.0, margins, shares)
-    assert (child, parent) == (1, 0)
-    # With the edge the margins are 4 + 1 - 1 and its negative (what its ends add elsewhere stays), without it 0.
-    assert fall == pytest.approx(
-        max(hinges(margins) - hinges(margins + 3.0 * np.array([1.0, -1.0])), 1e-9)
-        * max(hinges(margins) - hinges(np.zeros(2)), 1e-9)
-    )
-
-
-def hinges(margins) -> float:
-    return float(np.minimum(margins, 0.0).sum())
-
-
-def test_a_feature_that_may_lose_the_class_is_divided_like_an_edge() -> None:
-    # Two features with four options each: nothing, the class, the class and either feature.
-    dense = np.zeros((2, 8))
-    dense[:, 1], dense[:, 5] = [2.0, -2.0], [1.0, 1.0]
-    shares = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
-    margins = dense[:, [1, 5]] @ np.array([0.5, 1.0])
-    found = division_by_edge(dense, np.arange(2), np.arange(3), np.ones(2), 0.5, margins, shares)
-    assert found[:2] == (0, -1)
-    whole = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
-    assert division_by_edge(dense, np.arange(2), np.arange(3), np.ones(2), 0.5, margins, whole)[0] == -1

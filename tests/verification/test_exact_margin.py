@@ -107,32 +107,19 @@ def test_a_record_that_leaves_something_out_is_refused(proved) -> None:
     wholes = [p for p, parent in enumerate(proof["parent"]) if parent < 0]
     assert len(wholes) == 6  # no parent of the class, or one of five
     children = {p: [c for c, q in enumerate(proof["parent"]) if q == p] for p in range(len(proof["parent"]))}
-    edges = [c for own in children.values() for c in own if len(proof["slots"][c]) == 2 and proof["taken"][c]]
-    assert edges  # some parts demand an edge, whichever way it points
+    n_options = 7  # of each of five features
     for part, own in list(children.items())[:: max(1, len(children) // 25)]:
         if own:
             refuse(changed(document, "evidence", "proof", "taken", own[0], to=not proof["taken"][own[0]]), rows)
             refuse(changed(document, "evidence", "proof", "slots", own[0], to=[0, 1]), rows)
-            pair = changed(document, "evidence", "proof", "slots", own[0], to=[])
-            refuse(changed(pair, "evidence", "proof", "slots", own[1], to=[]), rows)
+            slots = proof["slots"][own[0]]
+            for other in ([], [*slots, (slots[0] + n_options) % (5 * n_options)]):  # no option; those of two features
+                pair = changed(document, "evidence", "proof", "slots", own[0], to=other)
+                refuse(changed(pair, "evidence", "proof", "slots", own[1], to=other), rows)
         elif proof["closed"][part] >= 0:
             refuse(changed(document, "evidence", "proof", "closed", part, to=-1), rows)
     refuse(changed(document, "evidence", "proof", "slots", wholes[0], to=proof["slots"][wholes[1]]), rows)
     refuse(changed(document, "evidence", "proof", "parent", len(proof["parent"]) - 1, to=len(proof["parent"])), rows)
-
-
-def test_a_price_holds_only_where_its_demand_is_made(proved) -> None:
-    document, rows = proved
-    proof = document["evidence"]["proof"]
-    priced = [k for k, own in enumerate(proof["prices"]) if own]
-    assert priced
-    (part, price), *rest = proof["prices"][priced[0]]
-    wholes = [p for p, parent in enumerate(proof["parent"]) if parent < 0]
-    for other in ([wholes[0], price], [part, -price], [len(proof["parent"]), price]):
-        refuse(changed(document, "evidence", "proof", "prices", priced[0], to=[other, *rest]), rows)
-    plain = next(k for k in proof["closed"] if k >= 0 and not proof["prices"][k])
-    refuse(changed(document, "evidence", "proof", "prices", plain, to=[[part, 1.0]]), rows)
-    refuse(changed(document, "evidence", "proof", "prices", to=proof["prices"][:-1]), rows)
 
 
 def packed(rows, shares) -> str:

@@ -71,18 +71,14 @@ class Linear(NamedTuple):
     constant: float
     slope: Floats  # what an open multiplier adds to the constant
     allowed: NDArray[np.bool_]
-    demanded: Ints  # options of which one is demanded: all demands, one after the other
-    cut: Ints  # the cut that each of them belongs to
-    n_clusters: int  # cuts that are no demands, which come first
 
 
 class Best(NamedTuple):
-    """The least bound so far (one number), its multipliers, values of the options, and prices of the demands."""
+    """The least bound so far (one number), its multipliers, and values of the options."""
 
     bound: Floats
     dual: Floats
     values: Floats
-    price: Floats
 
 
 class Aims(NamedTuple):
@@ -379,13 +375,11 @@ def interior_run(
         left = interior_step(program, point)
         flat = linear.fixed.copy()
         weighted_rows(linear.dense, linear.rows, point.dual, flat)
-        for k in range(len(linear.cut)):
-            flat[linear.demanded[k]] += point.cut_dual[linear.cut[k]]
-        values, price = flat.reshape(linear.allowed.shape), point.cut_dual[linear.n_clusters :]
-        bound = linear.constant + np.dot(linear.slope, point.dual) - price.sum()
+        values = flat.reshape(linear.allowed.shape)
+        bound = linear.constant + np.dot(linear.slope, point.dual)
         bound += option_bound(values, linear.allowed, chosen, none)
         if bound < best.bound[0]:
-            best.bound[0], best.dual[:], best.values[:], best.price[:] = bound, point.dual, values, price
+            best.bound[0], best.dual[:], best.values[:] = bound, point.dual, values
         if best.bound[0] <= cutoff or left < tolerance * (best.bound[0] - cutoff):
             return True
     return False

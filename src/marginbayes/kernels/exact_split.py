@@ -1,4 +1,4 @@
-"""Which edge, or which feature's options, to divide by: what a division is expected to take from the relaxation."""
+"""Which feature's options to divide by: what a division is expected to take from the relaxation."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["division_by_edge", "division_by_options"]
+__all__ = ["division_by_options"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 AXIS_STEPS = 12
-# Edges whose shares sum to nearly nothing, or nearly one, are decided.
-DECIDED = 1e-3
 
 
 @njit(cache=True, nogil=True)
@@ -101,49 +99,3 @@ def division_by_options(
             for c in range(len(options)):
                 right[options[c]] = at[c] > 0.0
     return feature, best
-
-
-@njit(cache=True, nogil=True)
-def _feature_means(dense: Floats, rows: Ints, shares: Floats) -> Floats:
-    """[feature, row] what each feature adds to the margins at its shares."""
-    n, n_options = shares.shape
-    out = np.zeros((n, len(rows)))
-    for i in range(n):
-        for o in range(n_options):
-            if shares[i, o] > 0.0:
-                for k in range(len(rows)):
-                    out[i, k] += shares[i, o] * dense[rows[k], i * n_options + o]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def division_by_edge(
-    dense: Floats, rows: Ints, start: Ints, weight: Floats, gamma: float, margins: Floats, shares: Floats
-) -> tuple[int, int, float]:
-    """The ends of the edge to divide by, -1 for the second where a feature may lose the class; -1 where none is open.
-
-    The third is the product of what the soft margin loses with the edge, and without it, when the shares of its two
-    ends are made to agree and all others stay: a guess of what both pieces' bounds lose.
-    """
-    n, n_options = shares.shape
-    before, mean = _hinges(margins, start, weight, gamma), _feature_means(dense, rows, shares)
-    best, child, parent = 0.0, -1, -1
-    up, down, none = np.empty(len(rows)), np.empty(len(rows)), np.zeros(len(rows))
-    for i in range(n):
-        for j in range(-1, i):
-            first = i * n_options + (2 + j if j >= 0 else 0)
-            second = j * n_options + 2 + i if j >= 0 else first
-            x = shares[i, first - i * n_options]
-            y = shares[j, 2 + i] if j >= 0 else 0.0
-            if not DECIDED < x + y < 1.0 - DECIDED:
-                continue
-            other = mean[j] if j >= 0 else none
-            for k in range(len(rows)):
-                a, b = dense[rows[k], first] - mean[i, k], dense[rows[k], second] - other[k]
-                up[k] = margins[k] + (x * a + y * b) / (x + y)
-                down[k] = margins[k] - x / (1.0 - x) * a - y / (1.0 - y) * b
-            fall = max(before - _hinges(up, start, weight, gamma), 1e-9)
-            fall *= max(before - _hinges(down, start, weight, gamma), 1e-9)
-            if fall > best:
-                best, child, parent = fall, i, j
-    return child, parent, best

@@ -5,13 +5,12 @@ For multipliers on the margin rows that are not negative, and in a sample sum to
     w * min(gamma, margins) <= gamma * (w - sum of multipliers) + sum of multiplier * margin
 
 holds for every structure. Summed over the samples the right side is a constant and a value for each option, so that its
-greatest value over acyclic structures is a maximum-weight branching (Edmonds). Among structures that take at least one
-of certain options, a price >= 0 may be added to the values of those options and taken from the constant.
+greatest value over acyclic structures is a maximum-weight branching (Edmonds).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,16 +160,13 @@ class Bounds:
     def __init__(self, margins: Margins, claimed: float) -> None:
         self.margins, self.claimed, self.largest = margins, claimed, -np.inf
         self.multipliers: list[tuple[Ints, Floats]] = []
-        self.prices: list[list[tuple[int, tuple[int, ...], float]]] = []
         self._last: tuple[int, tuple[int, ...]] | None = None
         self._linear: tuple[float, Floats] = (0.0, np.empty((0, 0)))
 
-    def check(self, position: int, top: tuple[int, ...], options: Flags, demands: Collection[int] = ()) -> None:
-        """Bound the structures with these options; the largest bound is kept. Prices are for demands that hold."""
+    def check(self, position: int, top: tuple[int, ...], options: Flags) -> None:
+        """Bound the structures with these options; the largest bound is kept."""
         if not 0 <= position < len(self.multipliers):
             raise CertificateError("a part of the record is neither divided nor bounded")
-        if any(part not in demands for part, _, _ in self.prices[position]):
-            raise CertificateError("a part of the record is bounded by the price of a demand that it does not make")
         if not options.any(axis=1).all():
             return
         if self._last != (position, top):
@@ -186,11 +182,7 @@ class Bounds:
         margins, (rows, multipliers) = self.margins, self.multipliers[position]
         unused = float(margins.weights.sum()) - float(multipliers.sum())
         constant = margins.gamma * unused + float(multipliers @ margins.base(top)[rows])
-        values = margins.values(rows, multipliers)
-        for _, slots, price in self.prices[position]:
-            values.flat[list(slots)] += price
-            constant -= price
-        return constant, values
+        return constant, margins.values(rows, multipliers)
 
 
 def best_branching(values: Floats, options: Flags) -> float:

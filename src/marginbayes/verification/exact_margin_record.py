@@ -1,14 +1,13 @@
 """The record of a search for an exact margin: its parts cover all structures, and each of them is bounded.
 
-A part has a set of options for every feature, and demands: sets of options, slots, of which at least one is taken. A
-slot is a feature * number of options + option. A part is divided by slots into two: none of them, or at least one. Each
-part that is not divided, and each set of options that was taken out of a part, must be bounded by its multipliers.
+A part has a set of options for every feature. It is divided in two by slots, some options of one feature: none of them,
+or one. A slot is a feature * number of options + option. Each part that is not divided, and each set of options that
+was taken out of a part, must be bounded by its multipliers.
 """
 
 from __future__ import annotations
 
 import base64
-import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,39 +25,23 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Slots = tuple[int, ...]
 
-KEYS = {"parent", "slots", "taken", "fixes", "closed", "multipliers", "prices"}
+KEYS = {"parent", "slots", "taken", "fixes", "closed", "multipliers"}
 WHOLE = 1 << 24
 
 
 @dataclass
 class Part:
-    """Some of the structures: those of these class parents, with these options, that meet all demands."""
+    """Some of the structures: those of these class parents, with these options."""
 
     number: int
     top: Slots
     options: Flags
-    demands: dict[int, Slots]  # by the part since which they hold
-
-    def narrow(self) -> None:
-        """Where all that is left of a demand belongs to one feature, that feature takes it."""
-        n_options, again = self.options.shape[1], True
-        while again:
-            again = False
-            for slots in self.demands.values():
-                left = [s for s in slots if self.options.flat[s]]
-                features = {s // n_options for s in left or slots[:1]}
-                if len(features) == 1:
-                    (feature,) = features
-                    keep = np.isin(feature * n_options + np.arange(n_options), left)
-                    again |= bool((self.options[feature] & ~keep).any())
-                    self.options[feature] &= keep
 
 
 def check_record(proof: Mapping[str, Any], problems: Sequence[tuple[Slots, Flags]], bounds: Bounds) -> None:
     """Bound all structures of the problems, one for each set of class parents with the options of its features."""
     count = _count(proof)
     bounds.multipliers = [_unpacked(text, bounds.margins) for text in proof["multipliers"]]
-    bounds.prices = [_prices(own, proof) for own in proof["prices"]]
     children: list[list[int]] = [[] for _ in range(count)]
     begun: list[int] = []
     for number, parent in enumerate(proof["parent"]):
@@ -70,14 +53,14 @@ def check_record(proof: Mapping[str, Any], problems: Sequence[tuple[Slots, Flags
     waiting = []
     for number in begun:
         top, options = problems[proof["slots"][number][0]]
-        waiting.append(Part(number, top, options.copy(), {}))
+        waiting.append(Part(number, top, options.copy()))
     while waiting:
         part = waiting.pop()
         _apply_fixes(proof["fixes"][part.number], part, bounds)
         if children[part.number]:
             waiting += _pieces(proof, part, children[part.number])
         else:
-            bounds.check(proof["closed"][part.number], part.top, part.options, part.demands)
+            bounds.check(proof["closed"][part.number], part.top, part.options)
 
 
 def _count(proof: Mapping[str, Any]) -> int:
@@ -86,8 +69,6 @@ def _count(proof: Mapping[str, Any]) -> int:
     count = len(proof["parent"])
     if any(len(proof[key]) != count for key in ("slots", "taken", "fixes", "closed")):
         raise CertificateError("the lists of the record differ in length")
-    if len(proof["prices"]) != len(proof["multipliers"]):
-        raise CertificateError("the record does not have one list of prices for each set of multipliers")
     return count
 
 
@@ -97,40 +78,33 @@ def _apply_fixes(fixes: Sequence[Sequence[Any]], part: Part, bounds: Bounds) -> 
         out = _members(members, part.options.shape[1])
         confined = part.options.copy()
         confined[feature] &= out
-        bounds.check(multipliers, part.top, confined, part.demands)
+        bounds.check(multipliers, part.top, confined)
         part.options[feature] &= ~out
-        part.narrow()
 
 
 def _pieces(proof: Mapping[str, Any], part: Part, numbers: Sequence[int]) -> list[Part]:
-    """The two pieces of a part: with none of some slots, and with at least one."""
+    """The two pieces of a part: a feature takes one of some slots, or none of them."""
     slots, taken = [proof["slots"][n] for n in numbers], [proof["taken"][n] for n in numbers]
     if len(numbers) != 2 or slots[0] != slots[1] or sorted(taken) != [False, True]:
         raise CertificateError(f"the parts {list(numbers)} of the record do not cover the part they divide")
     if not slots[0] or not all(isinstance(s, int) and 0 <= s < part.options.size for s in slots[0]):
         raise CertificateError(f"part {part.number} of the record is divided by options that there are not")
+    inside = np.zeros(part.options.shape, bool)
+    inside.flat[slots[0]] = True
+    divided = np.flatnonzero(inside.any(axis=1))
+    if len(divided) != 1:
+        raise CertificateError(f"part {part.number} of the record is divided by options of several features")
     pieces = []
     for number in numbers:
-        piece = Part(number, part.top, part.options.copy(), dict(part.demands))
-        if proof["taken"][number]:
-            piece.demands[number] = tuple(slots[0])
-        else:
-            piece.options.flat[slots[0]] = False
-        piece.narrow()
-        pieces.append(piece)
+        options = part.options.copy()
+        options[divided] &= inside[divided] if proof["taken"][number] else ~inside[divided]
+        pieces.append(Part(number, part.top, options))
     return pieces
 
 
 def _members(text: str, n_options: int) -> Flags:
     value = int(text, 16)
     return np.array([bool(value >> o & 1) for o in range(n_options)])
-
-
-def _prices(entries: Sequence[Sequence[Any]], proof: Mapping[str, Any]) -> list[tuple[int, Slots, float]]:
-    """Prices of demands, with their slots; they must not be negative."""
-    if any(not (0.0 <= float(price) < math.inf) or not 0 <= part < len(proof["slots"]) for part, price in entries):
-        raise CertificateError("a price is negative, or belongs to no part")
-    return [(part, tuple(proof["slots"][part]), float(price)) for part, price in entries]
 
 
 def _unpacked(text: str, margins: Margins) -> tuple[NDArray[np.int64], Floats]:

@@ -3,9 +3,6 @@
 For every structure x, every sample of weight w and any multipliers on its rows that are not negative and sum to at most
 w, w * min(gamma, margins) <= gamma * (w - sum) + sum of multiplier * margin. Summed over the samples the right side is
 linear in x, and its maximum over acyclic structures is a maximum branching. No tolerance of any solver enters.
-
-Where some structures only are looked at, those that take at least one of certain options (a demand), a price >= 0 may
-be put on it: the options of the demand gain the price, the constant loses it. Those structures never get less.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ from marginbayes.structure.exact.instance import Instance
 __all__ = [
     "UNIT",
     "WHOLE",
-    "Demand",
     "Evaluated",
     "Multipliers",
     "branch_bound",
@@ -44,36 +40,24 @@ UNIT = 1.0 / WHOLE
 TINY = 1e-6
 
 
-@dataclass(frozen=True)
-class Demand:
-    """Options of which at least one is taken, as feature * number of options + option, since a part of the search."""
-
-    part: int
-    slots: tuple[int, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """Multipliers of some margin rows, as multiples of `UNIT` of the sample's weight; all others are zero.
-
-    `prices` belong to demands, and the bound holds where those do.
-    """
+    """Multipliers of some margin rows, as multiples of `UNIT` of the sample's weight; all others are zero."""
 
     rows: NDArray[np.int32]
     shares: NDArray[np.int32]
-    prices: tuple[tuple[Demand, float], ...] = ()
 
     @classmethod
-    def of(cls, rows: Ints, shares: Ints, prices: tuple[tuple[Demand, float], ...] = ()) -> Multipliers:
+    def of(cls, rows: Ints, shares: Ints) -> Multipliers:
         """Multipliers of these rows, put in ascending order."""
         order = np.argsort(rows, kind="stable")
-        return cls(rows[order].astype(np.int32), shares[order].astype(np.int32), prices)
+        return cls(rows[order].astype(np.int32), shares[order].astype(np.int32))
 
     @classmethod
-    def parse(cls, text: str, prices: tuple[tuple[Demand, float], ...] = ()) -> Multipliers:
+    def parse(cls, text: str) -> Multipliers:
         """Multipliers from their `text`."""
         rows, shares = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i4").reshape(2, -1)
-        return cls(np.cumsum(rows, dtype=np.int32), shares.astype(np.int32), prices)
+        return cls(np.cumsum(rows, dtype=np.int32), shares.astype(np.int32))
 
     @cached_property
     def text(self) -> str:
@@ -84,7 +68,7 @@ class Multipliers:
     @property
     def bytes(self) -> int:
         """Memory in use, roughly, with the text."""
-        return 2 * int(self.rows.nbytes + self.shares.nbytes) + 100 * len(self.prices) + 200
+        return 2 * int(self.rows.nbytes + self.shares.nbytes) + 200
 
     def values(self, instance: Instance) -> Floats:
         """The multipliers themselves."""
@@ -99,9 +83,7 @@ class Evaluated:
     values: Floats  # [feature, option]
 
 
-def rounded(
-    instance: Instance, rows: Ints, values: Floats, prices: tuple[tuple[Demand, float], ...] = ()
-) -> Multipliers:
+def rounded(instance: Instance, rows: Ints, values: Floats) -> Multipliers:
     """Multipliers near these values, never more of a sample than there is of it."""
     sample = rows // instance.rivals
     share = np.maximum(values / instance.samples.weights[sample], 0.0)
@@ -110,7 +92,7 @@ def rounded(
     share[share > 1.0 - TINY] = 1.0
     shares = np.floor(share * WHOLE).astype(np.int64)
     kept = shares > 0
-    return Multipliers.of(rows[kept], shares[kept], prices)
+    return Multipliers.of(rows[kept], shares[kept])
 
 
 def exact_multipliers(instance: Instance, top: int, choice: Ints) -> Multipliers:
@@ -136,13 +118,10 @@ def evaluate(instance: Instance, top: int, multipliers: Multipliers) -> Evaluate
     weights = multipliers.values(instance)
     weighted_rows(dense, rows, weights, values)
     base = instance.base(top)[multipliers.rows]
-    used, paid = float(weights.sum()), 0.0
-    for demand, price in multipliers.prices:
-        values[list(demand.slots)] += price
-        paid += price
-    constant = instance.gamma * (instance.samples.total - used) + float(base @ weights) - paid
-    size = instance.ceiling + paid + used * (np.abs(base).max(initial=0.0) + instance.n_features * instance.largest)
-    pad = EPSILON * (len(base) + instance.n_features + len(multipliers.prices) + 16) * size
+    used = float(weights.sum())
+    constant = instance.gamma * (instance.samples.total - used) + float(base @ weights)
+    size = instance.ceiling + used * (np.abs(base).max(initial=0.0) + instance.n_features * instance.largest)
+    pad = EPSILON * (len(base) + instance.n_features + 16) * size
     return Evaluated(constant + pad, values.reshape(instance.n_features, instance.n_options))
 
 

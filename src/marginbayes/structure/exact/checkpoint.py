@@ -24,7 +24,7 @@ from marginbayes.verification.document import replacing
 
 __all__ = ["Checkpoint", "load_search", "save_search"]
 
-VERSION = 2
+VERSION = 3
 
 
 class Checkpoint:
@@ -91,8 +91,6 @@ def save_search(path: Path, search: Search) -> None:
         "proof": [proof.parent, proof.slots, proof.taken, proof.fixes, proof.closed],
         "proof_multipliers": len(proof.multipliers),
         "multipliers": [m.text for m in pool.items],
-        "prices": [[[demand.part, price] for demand, price in m.prices] for m in pool.items],
-        "demands": [[demand.part for demand in node.demands] for node in nodes],
         "clusters": [[sorted(c) for c in s.clusters] for s in kept],
     }
     arrays: dict[str, NDArray[Any]] = {
@@ -141,10 +139,7 @@ def load_search(path: Path, instance: Instance) -> Search:
 def _search(instance: Instance, arrays: dict[str, NDArray[Any]], meta: dict[str, Any]) -> Search:
     parent, slots, taken, fixes, closed = meta["proof"]
     proof = Proof(parent, [tuple(s) for s in slots], taken, [[tuple(f) for f in p] for p in fixes], closed)
-    pool = [
-        Multipliers.parse(text, tuple((proof.demand(part), price) for part, price in own))
-        for text, own in zip(meta["multipliers"], meta["prices"], strict=True)
-    ]
+    pool = [Multipliers.parse(text) for text in meta["multipliers"]]
     proof.adopt(pool[: meta["proof_multipliers"]])
     starts = [
         Start(places, values, pool[k], tuple(frozenset(c) for c in clusters))
@@ -157,10 +152,10 @@ def _search(instance: Instance, arrays: dict[str, NDArray[Any]], meta: dict[str,
         )
     ]
     search = Search(instance, Incumbent(meta["top"], arrays["choice"], meta["objective"]), proof)
-    for (part, top, start), bound, packed, demands in zip(
-        arrays["node"].tolist(), arrays["bound"].tolist(), arrays["packed"], meta["demands"], strict=True
+    for (part, top, start), bound, packed in zip(
+        arrays["node"].tolist(), arrays["bound"].tolist(), arrays["packed"], strict=True
     ):
-        search.push(Node(part, top, packed, bound, starts[start], tuple(map(proof.demand, demands))))
+        search.push(Node(part, top, packed, bound, starts[start]))
     search.nodes, search.pruned, search.seconds = meta["nodes"], meta["pruned"], meta["seconds"]
     search.trace = [tuple(point) for point in meta["trace"]]
     return search

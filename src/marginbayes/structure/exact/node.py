@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.structure.exact.bound import Demand, Evaluated, Multipliers, branch_bound, evaluate, exact_multipliers
+from marginbayes.structure.exact.bound import Evaluated, Multipliers, branch_bound, evaluate, exact_multipliers
 from marginbayes.structure.exact.division import division
 from marginbayes.structure.exact.incumbent import Incumbent, climb_from, objective_of
 from marginbayes.structure.exact.instance import Instance
-from marginbayes.structure.exact.proof import Fix, narrowed
+from marginbayes.structure.exact.proof import Fix
 from marginbayes.structure.exact.relaxation import Effort, Relaxed, Start, relax, restricted
 
 __all__ = ["Child", "Expansion", "Node", "expand"]
@@ -33,14 +33,11 @@ class Node:
     packed: NDArray[np.uint8]
     bound: float
     start: Start
-    demands: tuple[Demand, ...] = ()
 
     @classmethod
-    def of(
-        cls, part: int, top: int, allowed: Flags, bound: float, start: Start, demands: tuple[Demand, ...] = ()
-    ) -> Node:
+    def of(cls, part: int, top: int, allowed: Flags, bound: float, start: Start) -> Node:
         """The node with these options."""
-        return cls(part, top, np.packbits(allowed), bound, start, demands)
+        return cls(part, top, np.packbits(allowed), bound, start)
 
     def allowed(self, shape: tuple[int, ...]) -> Flags:
         """Its options [feature, option]."""
@@ -51,8 +48,7 @@ class Node:
 class Child:
     """A piece of a divided part, and its bound by the multipliers of the whole."""
 
-    taken: bool  # whether one of the slots of the division is taken, or none
-    demanding: bool  # whether its options alone do not say so
+    taken: bool  # whether the divided feature takes one of the slots of the division, or none
     allowed: Flags
     bound: float
 
@@ -84,11 +80,11 @@ def expand(
     allowed = node.allowed(instance.allowed.shape)
     out = Expansion(node.bound, node.start.multipliers)
     known = node.start.multipliers
-    if not _take_out(out, evaluate(instance, node.top, known), known, allowed, node.demands, cutoff):
+    if not _take_out(out, evaluate(instance, node.top, known), known, allowed, cutoff):
         return out
     if (allowed.sum(axis=1) == 1).all():
         return _settle(instance, node, allowed, out)
-    relaxed = relax(instance, node.top, allowed, node.start, cutoff, effort, in_time, node.demands)
+    relaxed = relax(instance, node.top, allowed, node.start, cutoff, effort, in_time)
     out.bound, out.multipliers = relaxed.bound, relaxed.multipliers
     assert relaxed.multipliers.text  # made here, where other threads can work meanwhile
     if relaxed.bound <= cutoff:
@@ -96,7 +92,7 @@ def expand(
     if not in_time():
         out.start, out.left = Start.of(relaxed.shares, relaxed.multipliers, relaxed.clusters), allowed
         return out
-    if not _take_out(out, relaxed.evaluated, relaxed.multipliers, allowed, node.demands, cutoff):
+    if not _take_out(out, relaxed.evaluated, relaxed.multipliers, allowed, cutoff):
         return out
     rng = np.random.default_rng([node.part, instance.seed])
     if climbs:
@@ -107,14 +103,7 @@ def expand(
     return out
 
 
-def _take_out(
-    out: Expansion,
-    found: Evaluated,
-    multipliers: Multipliers,
-    allowed: Flags,
-    demands: tuple[Demand, ...],
-    cutoff: float,
-) -> bool:
+def _take_out(out: Expansion, found: Evaluated, multipliers: Multipliers, allowed: Flags, cutoff: float) -> bool:
     """Take options out whose choice cannot lead above the cutoff, in place; whether anything is left above it."""
     from marginbayes.kernels.branching import forced_bounds
 
@@ -128,7 +117,6 @@ def _take_out(
         out.fixed_bound = max(out.fixed_bound, found.constant + float(forced[gone].max()))
         out.fixes += [Fix(i, gone[i].copy(), multipliers) for i in np.flatnonzero(gone.any(axis=1)).tolist()]
         allowed &= ~gone
-        narrowed(allowed, demands)
         if not allowed.any(axis=1).all():
             out.bound, out.multipliers = -np.inf, multipliers
             return False
@@ -160,15 +148,14 @@ def _rounded(
 
 
 def _divide(instance: Instance, node: Node, relaxed: Relaxed, allowed: Flags, effort: Effort, out: Expansion) -> None:
-    """Two children, by the options whose choice, and whose ban, should both lower the bound."""
-    out.slots = division(instance, node.top, relaxed, allowed, effort.band)
-    several = len({slot // instance.n_options for slot in out.slots}) > 1
+    """Two children: one feature takes one of some options, or none of them."""
+    feature, inside = division(instance, node.top, relaxed, allowed, effort.band)
+    out.slots = tuple((feature * instance.n_options + np.flatnonzero(inside)).tolist())
     without, within = allowed.copy(), allowed.copy()
-    without.flat[list(out.slots)] = False
-    narrowed(without, node.demands)
-    narrowed(within, (*node.demands, Demand(-1, out.slots)))
+    without[feature] &= ~inside
+    within[feature] &= inside
     out.children = [
-        Child(True, several, within, branch_bound(relaxed.evaluated, within)),
-        Child(False, False, without, branch_bound(relaxed.evaluated, without)),
+        Child(True, within, branch_bound(relaxed.evaluated, within)),
+        Child(False, without, branch_bound(relaxed.evaluated, without)),
     ]
     out.start = Start.of(restricted(relaxed.shares, allowed), relaxed.multipliers, relaxed.clusters)

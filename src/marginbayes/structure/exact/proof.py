@@ -1,10 +1,10 @@
 """The record of a search from which its bound can be checked: how the structures were divided, and why parts closed.
 
-Every part of the search has a set of options for each feature, and demands: sets of options of which at least one is
-taken. A part is divided by a set of options, its slots (feature * number of options + option): one piece takes none of
-them, the other at least one. Options may also be taken out of a part (a "fix") with multipliers whose bound, with that
-feature confined to those options, shows that nothing good is lost. A part that is not divided is closed by multipliers
-too. The largest bound over all fixes and all parts that are not divided is the bound of the whole.
+Every part of the search has a set of options for each feature. A part is divided by some options of one feature, its
+slots (feature * number of options + option): one piece takes none of them, the other one. Options may also be taken out
+of a part (a "fix") with multipliers whose bound, with that feature confined to those options, shows that nothing good
+is lost. A part that is not divided is closed by multipliers too. The largest bound over all fixes and all parts that
+are not divided is the bound of the whole.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.structure.exact.bound import Demand, Multipliers
+from marginbayes.structure.exact.bound import Multipliers
 
-__all__ = ["Fix", "Proof", "bits", "narrowed"]
+__all__ = ["Fix", "Proof", "bits"]
 
 Flags = NDArray[np.bool_]
 
@@ -58,10 +58,6 @@ class Proof:
         self.bytes += ENTRY_BYTES
         return len(self.parent) - 1
 
-    def demand(self, part: int) -> Demand:
-        """That one of the slots of this part is taken."""
-        return Demand(part, self.slots[part])
-
     def fix(self, part: int, fixes: Iterable[Fix]) -> None:
         """Options are taken out of a part, one feature after the other."""
         for entry in fixes:
@@ -88,7 +84,7 @@ class Proof:
         return known
 
     def evidence(self) -> dict[str, Any]:
-        """The record as JSON values; a price belongs to the demand of the part that it names."""
+        """The record as JSON values."""
         return {
             "parent": self.parent,
             "slots": [list(slots) for slots in self.slots],
@@ -96,23 +92,7 @@ class Proof:
             "fixes": [[[f, hex(m), k] for f, m, k in part] for part in self.fixes],
             "closed": self.closed,
             "multipliers": [m.text for m in self.multipliers],
-            "prices": [[[demand.part, price] for demand, price in m.prices] for m in self.multipliers],
         }
-
-
-def narrowed(allowed: Flags, demands: Iterable[Demand]) -> None:
-    """Where all that is left of a demand belongs to one feature, that feature takes it: the rest goes, in place."""
-    n_options, again = allowed.shape[1], True
-    while again:
-        again = False
-        for demand in demands:
-            left = [slot for slot in demand.slots if allowed.flat[slot]]
-            features = {slot // n_options for slot in left or demand.slots[:1]}
-            if len(features) == 1:
-                feature = features.pop()
-                inside = np.isin(np.arange(n_options) + feature * n_options, left)
-                again |= bool((allowed[feature] & ~inside).any())
-                allowed[feature] &= inside
 
 
 def bits(options: Flags) -> int:

@@ -7,13 +7,13 @@ bound is computed from the multipliers over all rows and options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.structure.exact.bound import UNIT, Demand, Evaluated, Multipliers, branch_bound, evaluate, rounded
+from marginbayes.structure.exact.bound import UNIT, Evaluated, Multipliers, branch_bound, evaluate, rounded
 from marginbayes.structure.exact.instance import Instance
 from marginbayes.structure.exact.working import Working
 
@@ -90,12 +90,11 @@ def relax(
     cutoff: float,
     effort: Effort,
     in_time: Callable[[], bool],
-    demands: Sequence[Demand] = (),
 ) -> Relaxed:
     """Bound of a node by multipliers from an interior point; stops early once the bound is at most the cutoff."""
     found = evaluate(instance, top, start.multipliers)
     best = branch_bound(found, allowed), start.multipliers, found
-    work = Working(instance, top, allowed, start.shares(allowed), start.clusters, demands)
+    work = Working(instance, top, allowed, start.shares(allowed), start.clusters)
     work.open_rows(start.multipliers)
     work.use_options(found, effort.options)
     work.select_rows(effort.band)
@@ -138,7 +137,7 @@ def _round(
     dual = np.repeat(program.weight, counts) * ((1.0 - MIDDLE) * known[work.rows] + spread)
     x = (1.0 - MIDDLE) * work.shares[work.feature, work.option] + MIDDLE / work.used.sum(axis=1)[work.feature]
     point = starting_point(program, x, dual, len(work.active), SPREAD)
-    best = Best(np.array([np.inf]), dual.copy(), np.zeros(work.allowed.shape), np.zeros(len(work.demands)))
+    best = Best(np.array([np.inf]), dual.copy(), np.zeros(work.allowed.shape))
     linear = work.linear()
     at_once = max(1, int(STEP_WORK / (1.0 + program.rows.size * len(x))))
     for _ in range(0, effort.steps, at_once):
@@ -152,6 +151,5 @@ def _round(
     bound = float(best.bound[0])
     grown = cutoff < bound < np.inf and work.grow(point, best.values, effort.tolerance * (bound - cutoff))
     alone = instance.samples.weights[work.alone // instance.rivals]
-    prices = tuple((d, float(price)) for d, price in zip(work.demands, best.price, strict=True) if price > 0.0)
     rows, values = np.concatenate([work.rows, work.alone]), np.concatenate([best.dual, alone])
-    return rounded(instance, rows, values, prices), grown
+    return rounded(instance, rows, values), grown

@@ -195,7 +195,7 @@ class Search:
         self.proof.fix(node.part, out.fixes)
         self.pruned = max(self.pruned, out.fixed_bound)
         if out.left is not None and out.start is not None:
-            self.push(Node.of(node.part, node.top, out.left, out.bound, out.start, node.demands))
+            self.push(Node.of(node.part, node.top, out.left, out.bound, out.start))
             return
         self.nodes += 1
         if out.found is not None and out.found.objective > self.incumbent.objective:
@@ -208,8 +208,7 @@ class Search:
             if child.bound <= cutoff:
                 self._close(part, out.start.multipliers, child.bound)
                 continue
-            demands = (*node.demands, self.proof.demand(part)) if child.demanding else node.demands
-            self.push(Node.of(part, node.top, child.allowed, child.bound, out.start, demands))
+            self.push(Node.of(part, node.top, child.allowed, child.bound, out.start))
 
     def _close(self, part: int, multipliers: Multipliers, bound: float) -> None:
         self.proof.close(part, multipliers)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.structure.exact.bound import WHOLE, Demand, Evaluated, Multipliers
+from marginbayes.structure.exact.bound import WHOLE, Evaluated, Multipliers
 from marginbayes.structure.exact.instance import Instance
 
 if TYPE_CHECKING:
@@ -36,15 +36,10 @@ class Working:
         allowed: Flags,
         shares: Floats,
         clusters: Iterable[frozenset[int]] = (),
-        demands: Iterable[Demand] = (),
     ) -> None:
         self.instance, self.top, self.allowed, self.shares = instance, top, allowed, shares
         self.clusters = list(clusters)
-        self.used = shares > 0
-        self.demands = [d for d in demands if _is_open(d, allowed)]
-        for demand in self.demands:
-            self.used.flat[list(demand.slots)] = True
-        self.used &= allowed
+        self.used = (shares > 0) & allowed
         self.firm = np.zeros(instance.n_rows, bool)
         self.side: Ints | None = None  # of each sample after the last round: see `open_flipped`
         self.model_value = np.inf
@@ -106,7 +101,7 @@ class Working:
         everyone = np.arange(len(values))
         members, parents = self._members()
         # A share of an option costs its value the duals of all clusters that hold both the feature and its parent.
-        net = values - (members.T * point.cut_dual[: len(members)]) @ parents
+        net = values - (members.T * point.cut_dual) @ parents
         gain = net - net[everyone, self.reference][:, None]
         gain[self.active] -= point.rest_price[:, None]
         gain[~self.allowed | self.used] = -np.inf
@@ -145,8 +140,7 @@ class Working:
         self.constant = instance.gamma * (instance.samples.total - float(alone.sum())) + float(alone @ own[self.alone])
         self.slope = own[self.rows] - instance.gamma
         linear = self.fixed[slots] - self.fixed[at][self.feature]
-        cuts, room = map(np.concatenate, zip(self._cuts(), self._demanded(), strict=True))
-        return Program(rows, base, self.start, weights[self.groups], instance.gamma, linear, block, cuts, room)
+        return Program(rows, base, self.start, weights[self.groups], instance.gamma, linear, block, *self._cuts())
 
     def _cuts(self) -> tuple[Floats, Floats]:
         """Within a cluster some feature has no parent from it; relative to the references."""
@@ -154,16 +148,6 @@ class Working:
         own = members * parents[:, self.reference]
         cuts = members[:, self.feature] * parents[:, self.option] - own[:, self.feature]
         return cuts, members.sum(axis=1) - 1.0 - own.sum(axis=1)
-
-    def _demanded(self) -> tuple[Floats, Floats]:
-        """The shares of a demand's options sum to at least one; relative to the references."""
-        inside = np.zeros((len(self.demands), self.allowed.size))
-        for d, demand in enumerate(self.demands):
-            inside[d, list(demand.slots)] = 1.0
-        first = np.arange(len(self.used)) * self.instance.n_options
-        own = inside[:, first + self.reference]
-        cuts = own[:, self.feature] - inside[:, first[self.feature] + self.option]
-        return cuts, own.sum(axis=1) - 1.0
 
     def _members(self) -> tuple[Floats, Floats]:
         """For each cluster 1 at the features it holds, and at the options whose parent it holds."""
@@ -176,20 +160,7 @@ class Working:
         """What multipliers of the open rows, together with the settled ones, make of the whole problem."""
         from marginbayes.kernels.exact_interior import Linear
 
-        slots = [np.array(d.slots, np.int64) for d in self.demands]
-        cut = np.repeat(len(self.clusters) + np.arange(len(slots)), [len(s) for s in slots])
-        demanded = np.concatenate([*slots, np.empty(0, np.int64)])
-        return Linear(
-            self.dense,
-            self.rows,
-            self.fixed,
-            self.constant,
-            self.slope,
-            self.allowed,
-            demanded,
-            cut,
-            len(self.clusters),
-        )
+        return Linear(self.dense, self.rows, self.fixed, self.constant, self.slope, self.allowed)
 
     def take_shares(self, program: Program, point: Point, least: float) -> None:
         """Go to the shares of the interior point, and note what the rows in use say the soft margin is there."""
@@ -208,8 +179,3 @@ class Working:
         """Soft margin of the present shares, over all rows."""
         lowest = self.margins.reshape(-1, self.instance.rivals).min(axis=1)
         return float(self.instance.samples.weights @ np.minimum(self.instance.gamma, lowest))
-
-
-def _is_open(demand: Demand, allowed: Flags) -> bool:
-    """Whether the options of a demand that are left belong to several features."""
-    return len({slot // allowed.shape[1] for slot in demand.slots if allowed.flat[slot]}) > 1
