@@ -134,40 +134,34 @@ def weighted_rows(dense: Floats, rows: Ints, weights: Floats, out: Floats) -> No
 @njit(cache=True, nogil=True)
 def row_margins(data: Tables, base: Floats, features: Ints, options: Ints, shares: Floats) -> Floats:
     """Margin of every row when feature ``features[k]`` takes option ``options[k]`` to this share."""
-    out = base.copy()
-    rivals = 1 if data.binary else data.n_classes - 1
-    scores = np.empty(data.n_classes)
+    state = np.zeros((len(data.labels), 1 if data.binary else data.n_classes))
+    for k in range(len(features)):
+        add_option(data, state, features[k], options[k], shares[k])
+    if data.binary:
+        return base + state[:, 0]
+    out, rivals = base.copy(), data.n_classes - 1
     for m in range(len(data.labels)):
-        scores[:] = 0.0
         own = data.labels[m]
-        for k in range(len(features)):
-            if options[k] > 0:
-                at, share = _place(data, m, features[k], options[k]), shares[k]
-                if data.binary:
-                    scores[own] += share * data.tables[at + own]
-                else:
-                    for c in range(data.n_classes):
-                        scores[c] += share * data.tables[at + c]
-        if data.binary:
-            out[m] += scores[own]
-        else:
-            for t in range(rivals):
-                out[m * rivals + t] += scores[own] - scores[t + (t >= own)]
+        for t in range(rivals):
+            out[m * rivals + t] += state[m, own] - state[m, t + (t >= own)]
     return out
 
 
 @njit(cache=True, nogil=True)
-def add_option(data: Tables, state: Floats, i: int, o: int, sign: float) -> None:
-    """Add what an option contributes to the scores of all classes (binary: to the margin) of every sample."""
+def add_option(data: Tables, state: Floats, i: int, o: int, share: float) -> None:
+    """Add so much of what an option gives to the scores of all classes (binary: to the margin) of every sample."""
     if o == 0:
         return
+    own, first, classes = data.codes[i], data.offset[i, o], data.n_classes
+    parent, radix = (data.codes[o - 2], data.levels[o - 2] + 1) if o > 1 else (own, 1)
     for m in range(len(data.labels)):
-        at = _place(data, m, i, o)
+        cell = own[m] * radix + parent[m] if o > 1 else own[m]
+        at = (first + cell) * classes
         if data.binary:
-            state[m, 0] += sign * data.tables[at + data.labels[m]]
+            state[m, 0] += share * data.tables[at + data.labels[m]]
         else:
-            for c in range(data.n_classes):
-                state[m, c] += sign * data.tables[at + c]
+            for c in range(classes):
+                state[m, c] += share * data.tables[at + c]
 
 
 @njit(inline="always")
