@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,14 @@ from sklearn.datasets import load_iris
 
 from marginbayes import BayesNetClassifier, Dag, Network
 from marginbayes.data import Rows
-from marginbayes.parameters import ConditionalLikelihood, MaximumLikelihood, ParameterLearner, ParameterResult
+from marginbayes.parameters import (
+    ConditionalLikelihood,
+    MarginHybrid,
+    MarginMarkov,
+    MaximumLikelihood,
+    ParameterLearner,
+    ParameterResult,
+)
 from marginbayes.parameters.folds import split
 from marginbayes.parameters.gradient import MarginGradient
 from marginbayes.parameters.tuning import Tuned, TunedResult
@@ -153,6 +161,30 @@ def test_tune_is_short_for_tuned_with_the_grid_of_the_class(learner: ParameterLe
     assert short.best == long.best
     assert short.network == long.network
     assert min(type(learner).GRID["l2"]) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("learner", "grid"), [(MarginHybrid(), {"B": [0.1, 10.0]}), (MarginMarkov(), {"C": [0.01, 1.0]})]
+)
+def test_certified_learners_are_compared_roughly_and_the_best_is_solved_in_full(
+    learner: MarginHybrid | MarginMarkov, grid: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, rows = problem(6)
+    asked: list[float] = []
+    learn = type(learner).learn
+
+    def watched(self: MarginHybrid, *args: object, **named: object) -> ParameterResult:
+        asked.append(self.tol)
+        return learn(self, *args, **named)
+
+    watched.__signature__ = inspect.signature(learn)
+    monkeypatch.setattr(type(learner), "learn", watched)
+    tuned = Tuned(learner, grid, cv=3, random_state=5).learn(network.schema, TAN, rows)
+    assert asked == [1e-4] * 6 + [1e-6]
+    assert tuned.certificate.gap <= 1e-6
+    asked.clear()
+    Tuned(learner, {**grid, "tol": [1e-5]}, cv=3).learn(network.schema, TAN, rows)
+    assert asked == [1e-5] * 7
 
 
 def test_threads_over_folds_do_not_change_the_result() -> None:

@@ -83,6 +83,7 @@ class MarginHybrid(ParameterLearner):
     """
 
     GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"B": (0.1, 1.0, 10.0), "target": ("auto", 1.0, 5.0)}
+    TUNING_TOL: ClassVar[float] = 1e-4
 
     def __init__(
         self,

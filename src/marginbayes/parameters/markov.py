@@ -88,6 +88,7 @@ class MarginMarkov(ParameterLearner):
     """
 
     GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"C": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)}
+    TUNING_TOL: ClassVar[float] = 1e-4
 
     def __init__(
         self,

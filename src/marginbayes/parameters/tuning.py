@@ -63,8 +63,9 @@ class Tuned(ParameterLearner):
     The points are tried in an order in which neighbours differ in one parameter, and where the learner can start from a
     network (``learn(..., start=network)``) or from its own last result for the same rows (``learn(...,
     previous=result)``), each point starts where the one before ended. The index arrays of a fold are made once, where
-    the learner takes them (``learn(..., design=design)``). Then the best point is learned on all rows. Of points that
-    score equally the first wins: put the most cautious values first.
+    the learner takes them (``learn(..., design=design)``). A class with a `TUNING_TOL` is content with that tolerance
+    while points are compared. Then the best point is learned on all rows, to its full tolerance. Of points that score
+    equally the first wins: put the most cautious values first.
 
     Parameters
     ----------
@@ -160,6 +161,9 @@ class Tuned(ParameterLearner):
 
     def _try(self, point: Point, folds: Sequence[_Fold]) -> Trial:
         began, learner = time.monotonic(), self._with(point)
+        rough = getattr(learner, "TUNING_TOL", None)
+        if rough is not None and "tol" not in point:
+            learner.set_params(tol=max(rough, learner.get_params(deep=False)["tol"]))
         if "normalize" in learner.get_params(deep=False) and all(fold.complete for fold in folds):
             learner.set_params(normalize="plain")  # the same answers for complete rows, sooner
         workers = min(effective_n_jobs(self.n_jobs), len(folds))
