@@ -79,12 +79,12 @@ def expand(
     """Relax a part and divide it, unless it holds nothing above the cutoff. Depends on its arguments alone."""
     allowed = node.allowed(instance.allowed.shape)
     out = Expansion(node.bound, node.start.multipliers)
-    known = node.start.multipliers
-    if not _take_out(out, evaluate(instance, node.top, known), known, allowed, cutoff):
+    found = evaluate(instance, node.top, node.start.multipliers)
+    if not _take_out(out, found, node.start.multipliers, allowed, cutoff):
         return out
     if (allowed.sum(axis=1) == 1).all():
         return _settle(instance, node, allowed, out)
-    relaxed = relax(instance, node.top, allowed, node.start, cutoff, effort, in_time)
+    relaxed = relax(instance, node.top, allowed, node.start, found, cutoff, effort, in_time)
     out.bound, out.multipliers = relaxed.bound, relaxed.multipliers
     assert relaxed.multipliers.text  # made here, where other threads can work meanwhile
     if relaxed.bound <= cutoff:

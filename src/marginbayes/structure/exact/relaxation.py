@@ -87,12 +87,15 @@ def relax(
     top: int,
     allowed: Flags,
     start: Start,
+    found: Evaluated,
     cutoff: float,
     effort: Effort,
     in_time: Callable[[], bool],
 ) -> Relaxed:
-    """Bound of a node by multipliers from an interior point; stops early once the bound is at most the cutoff."""
-    found = evaluate(instance, top, start.multipliers)
+    """Bound of a node by multipliers from an interior point; stops early once the bound is at most the cutoff.
+
+    `found` is what the multipliers of the start make of every option.
+    """
     best = branch_bound(found, allowed), start.multipliers, found
     work = Working(instance, top, allowed, start.shares(allowed), start.clusters)
     work.open_rows(start.multipliers)

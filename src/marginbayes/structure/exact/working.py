@@ -39,6 +39,7 @@ class Working:
     ) -> None:
         self.instance, self.top, self.allowed, self.shares = instance, top, allowed, shares
         self.clusters = list(clusters)
+        self._member_lines: list[Floats] = []  # of the clusters, made when they are needed
         self.used = (shares > 0) & allowed
         self.firm = np.zeros(instance.n_rows, bool)
         self.side: Ints | None = None  # of each sample after the last round: see `open_flipped`
@@ -151,10 +152,12 @@ class Working:
 
     def _members(self) -> tuple[Floats, Floats]:
         """For each cluster 1 at the features it holds, and at the options whose parent it holds."""
-        members = np.zeros((len(self.clusters), len(self.allowed)))
-        for c, cluster in enumerate(self.clusters):
-            members[c, list(cluster)] = 1.0
-        return members, np.hstack([np.zeros((len(members), 2)), members])
+        while len(self._member_lines) < len(self.clusters):
+            line = np.zeros(len(self.allowed) + 2)
+            line[[2 + i for i in self.clusters[len(self._member_lines)]]] = 1.0
+            self._member_lines.append(line)
+        parents = np.array(self._member_lines).reshape(-1, len(self.allowed) + 2)
+        return parents[:, 2:], parents
 
     def linear(self) -> Linear:
         """What multipliers of the open rows, together with the settled ones, make of the whole problem."""
