@@ -83,7 +83,8 @@ class MarginConvex(ParameterLearner):
     smoothing : float, default=1.0
         Of the maximum-likelihood tables (Laplace) at the start of the barrier path and in families without the class.
     max_bytes : float, default=2e9
-        Largest matrix to be factorised; its side is about the number of table entries.
+        Largest matrix to be factorised; its side is about the number of table entries, for the barrier of those that
+        rows use.
     tune : bool or dict, default=False
         Choose parameters by held-out accuracy: True takes the grid of B in ``MarginConvex.GRID``, a dict maps names of
         parameters to the values to try. With the exact method every B has the same accuracy, so the first one is taken;
