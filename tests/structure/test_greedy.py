@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marginbayes.data import Rows, Schema
-from marginbayes.structure import Greedy, Step, StructureLearner, StructureResult, SuperParent
+from marginbayes.structure import Greedy, Step, StructureLearner, StructureResult, SuperParent, greedy
 from tests.oracles import structure as slow
 from tests.oracles.structure import Oracle, Structure, as_rows, bundled, dag_of, random_rows, width
 
@@ -124,6 +124,20 @@ def test_superparent_agrees_on_real_data(name: str, columns: tuple[int, ...], k:
 
 
 # -- both
+
+
+@pytest.mark.parametrize(("score", "k"), [("cr", 1), ("cl", 1), ("cl", 2)])
+def test_what_superparents_add_may_be_kept_or_computed_anew(
+    score: str, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema, rows = bundled("digits", (10, 20, 21, 28, 34, 36, 43, 51), n=400)
+    kept = SuperParent(score, k).learn(schema, rows)
+    assert len(kept.path) > 2
+    for room in (0.0, 3 * 400 * 10 * 8.0):  # for none, or for three of the eight features
+        monkeypatch.setattr(greedy, "KEPT_BYTES", room)
+        anew = SuperParent(score, k).learn(schema, rows)
+        assert anew.dag == kept.dag
+        assert anew.score == pytest.approx(kept.score, rel=1e-12)
 
 
 LEARNERS = [Greedy(k=2), Greedy("cl", 2), SuperParent(k=1), SuperParent("cl", 2), SuperParent("sm", 3)]

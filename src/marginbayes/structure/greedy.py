@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
+from marginbayes.structure.engine import Engine
 from marginbayes.structure.search import Search, SearchLearner, Trial
 
 __all__ = ["Greedy", "SuperParent"]
 
 Floats = NDArray[np.float64]
+
+# What superparents add is kept for as many features as this holds.
+KEPT_BYTES = 1e9
 
 
 class Greedy(SearchLearner):
@@ -43,13 +48,16 @@ class SuperParent(SearchLearner):
     best score: the superparent. Then it keeps only the best edges from it: one for k = 1, at most k in general. The
     search ends when they do not improve the score. Ties go to the smaller index, and to fewer edges.
 
-    Cost: each round scores d superparents and at most d^k sets of children. See `SearchLearner` for the parameters.
+    Cost: each round scores d superparents and at most d^k sets of children. What a superparent adds to the rows is kept
+    from round to round and brought up to date, within a gigabyte; for the rest it takes one pass for each child. See
+    `SearchLearner` for the parameters.
     """
 
     def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002
         """Add the best edges of the best superparent while they improve the score."""
+        additions = _Additions(search.engine)
         while True:
-            parent, children = self._superparent(search)
+            parent, children = self._superparent(search, additions)
             if parent is None:
                 return
             chosen = self._favourites(search, parent, children)
@@ -58,17 +66,14 @@ class SuperParent(SearchLearner):
             for child in chosen:
                 search.accept(child, (*(search.engine.parents[child] or ()), parent), "add", parent)
 
-    def _superparent(self, search: Search) -> tuple[int | None, list[int]]:
+    def _superparent(self, search: Search, additions: _Additions) -> tuple[int | None, list[int]]:
         engine = search.engine
         best, chosen, its_children = np.inf, None, []
         for parent in search.open_features:
             children = [i for i in search.open_features if i != parent and search.may_add(parent, i)]
             if not children:
                 continue
-            state = engine.state.copy()
-            for child in children:
-                _join(search, state, parent, child)
-            loss = float(engine.losses_of(state).sum())
+            loss = float(engine.losses_of(engine.state + additions.of(parent, children)).sum())
             if loss < best:
                 best, chosen, its_children = loss - search.tolerance, parent, children
         return chosen, its_children
@@ -81,7 +86,7 @@ class SuperParent(SearchLearner):
             for others in combinations(children, size):
                 state = search.engine.state.copy()
                 for child in others:
-                    _join(search, state, parent, child)
+                    _join(search.engine, state, parent, child, search.engine.parents[child] or ())
                 for last in children[children.index(others[-1]) + 1 if others else 0 :]:
                     if not search.stays_narrow(
                         {c: (*(search.engine.parents[c] or ()), parent) for c in (*others, last)}
@@ -93,11 +98,34 @@ class SuperParent(SearchLearner):
         return chosen
 
 
-def _join(search: Search, state: Floats, parent: int, child: int) -> None:
-    """Give a child one more parent in these vectors."""
-    own = search.engine.parents[child] or ()
-    search.engine.add(state, child, own, -1.0)
-    search.engine.add(state, child, (*own, parent))
+class _Additions:
+    """What each feature would add to the vectors of all rows as one more parent of some children."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.room = engine, int(KEPT_BYTES // max(engine.state.nbytes, 1))
+        self.known: dict[int, tuple[dict[int, tuple[int, ...]], Floats]] = {}
+
+    def of(self, parent: int, children: Sequence[int]) -> Floats:
+        """The sum over these children; only what changed since the last time is computed."""
+        present = {child: self.engine.parents[child] or () for child in children}
+        before, total = self.known.get(parent, ({}, np.zeros_like(self.engine.state)))
+        for child in sorted(before.keys() | present.keys()):
+            old, new = before.get(child), present.get(child)
+            if old == new:
+                continue
+            if old is not None:
+                _join(self.engine, total, parent, child, old, -1.0)
+            if new is not None:
+                _join(self.engine, total, parent, child, new)
+        if parent in self.known or len(self.known) < self.room:
+            self.known[parent] = present, total
+        return total
+
+
+def _join(engine: Engine, state: Floats, parent: int, child: int, own: tuple[int, ...], sign: float = 1.0) -> None:
+    """Give a child with these parents one more in these vectors, or take it back."""
+    engine.add(state, child, own, -sign)
+    engine.add(state, child, (*own, parent), sign)
 
 
 def _loss_with(search: Search, state: Floats, parent: int, child: int, limit: float) -> float:
