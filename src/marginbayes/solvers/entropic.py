@@ -86,19 +86,19 @@ class Layout:
 
     def code(self, weights: Floats) -> tuple[Floats, Floats]:
         """Coded weights and the base score."""
-        base = weights[self.base_cells]
-        coded = np.empty((len(weights) + len(base), weights.shape[1]))
-        np.subtract(weights, base[self.blocks], out=coded[: len(weights)])
-        np.negative(base, out=coded[len(weights) :])
-        return coded, base.sum(axis=0)
+        from marginbayes.kernels.margins_groups import code
+
+        coded = np.empty((len(weights) + len(self.base_cells), weights.shape[1]))
+        base = np.empty(weights.shape[1])
+        code(weights, self.base_cells, self.blocks, coded, base)
+        return coded, base
 
     def uncode(self, coded: Floats, total: Floats) -> Floats:
         """The transpose of `code`: sums over rows by coded cell, and over all rows, to sums by cell."""
-        out = coded[: len(self.counts)]
-        out[self.base_cells] = 0.0
-        others = np.add.reduceat(out, self._starts, axis=0) + coded[len(self.counts) :]
-        out[self.base_cells] = total - others
-        return out
+        from marginbayes.kernels.margins_groups import uncode
+
+        uncode(coded, total, self.base_cells, self.blocks)
+        return coded[: len(self.counts)]
 
     # -- sums over rows
 
@@ -165,22 +165,26 @@ class Layout:
     # -- groups
 
     @cached_property
-    def _chunk_starts(self) -> NDArray[np.int64]:
-        return np.flatnonzero(np.diff(self.chunks, prepend=-1))
+    def n_chunks(self) -> int:
+        """Number of chunks."""
+        return int(self.chunks.max(initial=-1)) + 1
 
     @cached_property
-    def _pooled(self) -> int:
+    def pooled(self) -> int:
+        """Number of chunks that are one group over all classes; they come first."""
         return int((self.blocks == 0).sum())
 
     def group_sums(self, x: Floats) -> Floats:
         """Sum over each group, by chunk and class; a group over all classes has its sum in each of them."""
-        out: Floats = np.add.reduceat(x, self._chunk_starts, axis=0)
-        out[: self._pooled] = out[: self._pooled].sum(axis=1, keepdims=True)
+        from marginbayes.kernels.margins_groups import group_sums
+
+        out = np.empty((self.n_chunks, x.shape[1]))
+        group_sums(x, self.chunks, self.pooled, out)
         return out
 
     def spread(self, sums: Floats) -> Floats:
         """One number for each group to all of its weights."""
-        return sums[self.chunks]
+        return sums.take(self.chunks, axis=0)
 
     def log_sums(self, weights: Floats) -> Floats:
         """Log of the sum of exponentials of each group."""

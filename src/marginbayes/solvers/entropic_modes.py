@@ -87,8 +87,11 @@ class StrongModes:
 
     def _base_inverse(self, x: Floats) -> Floats:
         """The inverse of diagonal and groups, without modes."""
-        pulled = self.pull * self.layout.spread(self.layout.group_sums(self.pull * x))
-        return np.asarray(x * self.inverse - pulled)
+        from marginbayes.kernels.margins_groups import base_inverse
+
+        layout = self.layout
+        sums = np.empty((layout.n_chunks, x.shape[1]))
+        return np.asarray(base_inverse(x, self.inverse, self.pull, layout.chunks, layout.pooled, sums))
 
     def correct(self, residual: Floats, d_eta: Floats, d_spare: Floats) -> None:
         """Take the strong modes' part of a residual out of the change of the multipliers.

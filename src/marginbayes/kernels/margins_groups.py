@@ -1,0 +1,67 @@
+"""Weights by cell and class: coded relative to the usual cells, and summed over the groups of a table.
+
+All of it is a few operations for each weight, which small arrays would spend on the calls of an array library alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["base_inverse", "code", "group_sums", "uncode"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Cells = NDArray[np.int32]
+
+
+@njit(cache=True, nogil=True)
+def code(weights: Floats, base_cells: Ints, blocks: Ints, coded: Floats, base: Floats) -> None:
+    """Weights less those of the base cell of their block, behind them minus the latter, and their sum."""
+    n, n_classes = weights.shape
+    for i in range(n):
+        at = base_cells[blocks[i]]
+        for c in range(n_classes):
+            coded[i, c] = weights[i, c] - weights[at, c]
+    base[:] = 0.0
+    for b in range(len(base_cells)):
+        for c in range(n_classes):
+            coded[n + b, c] = -weights[base_cells[b], c]
+            base[c] += weights[base_cells[b], c]
+
+
+@njit(cache=True, nogil=True)
+def uncode(coded: Floats, total: Floats, base_cells: Ints, blocks: Ints) -> None:
+    """The transpose, in place: sums of coded cells become sums of cells, those of the base what the others leave."""
+    n = len(blocks)
+    for b in range(len(base_cells)):
+        for c in range(len(total)):
+            coded[base_cells[b], c] = total[c] - coded[n + b, c]
+    for i in range(n):
+        at = base_cells[blocks[i]]
+        if i != at:
+            for c in range(len(total)):
+                coded[at, c] -= coded[i, c]
+
+
+@njit(cache=True, nogil=True)
+def group_sums(x: Floats, chunks: Cells, pooled: int, out: Floats) -> None:
+    """Sum over each group; the first `pooled` chunks are one group over all classes each."""
+    out[:] = 0.0
+    for i in range(len(x)):
+        for c in range(x.shape[1]):
+            out[chunks[i], c] += x[i, c]
+    for g in range(pooled):
+        out[g] = out[g].sum()
+
+
+@njit(cache=True, nogil=True)
+def base_inverse(x: Floats, inverse: Floats, pull: Floats, chunks: Cells, pooled: int, sums: Floats) -> Floats:
+    """x times a diagonal, less a term of rank one for each group."""
+    scaled, out = pull * x, inverse * x
+    group_sums(scaled, chunks, pooled, sums)
+    for i in range(len(x)):
+        for c in range(x.shape[1]):
+            out[i, c] -= pull[i, c] * sums[chunks[i], c]
+    return out
