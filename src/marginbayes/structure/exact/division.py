@@ -18,7 +18,7 @@ def division(instance: Instance, top: int, relaxed: Relaxed, allowed: Flags, ban
     """The feature to divide, and the options of one side: the division that should lower the relaxation most.
 
     The options are parted where they differ most in what they do to margins near the hinge. To divide by undecided
-    edges, whichever way they point, was tried: on most sets long searches took longer (docs/results/exact-margin.md).
+    edges, whichever way they point, is better on some sets and worse on others (docs/results/exact-margin.md).
     """
     from marginbayes.kernels.exact_split import division_by_options
 
