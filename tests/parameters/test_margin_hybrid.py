@@ -12,7 +12,7 @@ from sklearn.base import clone
 from marginbayes import BayesNetClassifier, Dag, Network
 from marginbayes.data import Rows
 from marginbayes.parameters import MarginHybrid, MaximumLikelihood
-from marginbayes.solvers import Moment
+from marginbayes.solvers import Moment, entropic_interior
 from marginbayes.verification import CertificateError, verify
 from marginbayes.verification.document import seal
 from tests.oracles import margin
@@ -350,3 +350,26 @@ def test_wrong_choices_are_refused_by_name(arguments: dict[str, Any]) -> None:
     network, rows = problem(13, NB)
     with pytest.raises(ValueError, match=next(iter(arguments))):
         clone(MarginHybrid(**arguments)).learn(network.schema, NB, rows)
+
+
+def test_a_path_that_lost_its_rows_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, rows = problem(3, TAN, n=200)
+    steps: list[object] = []
+    step = entropic_interior._Path.step
+
+    def losing(self: Any) -> None:
+        step(self)
+        steps.append(self)
+        if len(steps) == 3:  # all rows go to their borders, long before the gap is closed
+            self.room *= 1e-12
+            self.slack *= 1e-12
+
+    monkeypatch.setattr(entropic_interior._Path, "step", losing)
+    found = MarginHybrid(10.0, 5.0).learn(network.schema, TAN, rows).certificate
+    assert found.status == "optimal"
+    assert len(set(map(id, steps))) == 2
+    steps.clear()
+    monkeypatch.setattr(entropic_interior, "LOST", 0.0)
+    lost = MarginHybrid(10.0, 5.0, max_iter=60).learn(network.schema, TAN, rows).certificate
+    assert lost.status != "optimal"
+    verify(lost.to_document(), rows.codes, rows.weights)
