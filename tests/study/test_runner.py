@@ -11,6 +11,7 @@ import pytest
 from marginbayes.study import Records, load_study, run
 from marginbayes.study.plan import plan
 from marginbayes.study.runner import perform
+from marginbayes.study.statistics import beats, cell
 
 TEXT = """
 title = "small"
@@ -220,3 +221,34 @@ protocol = { test = { iris = 50 } }
     for train, test in mixed.result["members"]:
         assert 0.3 < train <= 1.0
         assert 0.3 < test <= 1.0
+
+
+def test_single_test_rows_are_on_record_only_where_they_are_compared(tmp_path) -> None:
+    file = tmp_path / "drawn.toml"
+    file.write_text(
+        """
+title = "drawn"
+seed = 3
+[methods.NB]
+structure = "nb"
+[methods.TAN]
+structure = "tan"
+[experiments.once]
+title = "once"
+methods = ["NB", "TAN"]
+sets = ["iris"]
+protocol = { sizes = [50] }
+[experiments.often]
+title = "often"
+methods = ["NB", "TAN"]
+sets = ["iris"]
+protocol = { sizes = [50], repeats = 3 }
+"""
+    )
+    records = [perform(task) for task in load_study(file).tasks()]
+    once = [r for r in records if r.experiment == "once"]
+    often = [r for r in records if r.experiment == "often"]
+    assert [("correct" in r.result) for r in once + often] == [True] * 2 + [False] * 6
+    for some in (once, often):  # either way two methods can be compared
+        first, second = (cell([r for r in some if r.method == name]) for name in ("NB", "TAN"))
+        assert 0.0 <= beats(first, second) <= 1.0
