@@ -7,7 +7,7 @@ import pytest
 
 from marginbayes import Dag, Network
 from marginbayes.data import Rows
-from marginbayes.parameters import ConditionalLikelihood, ParameterLearner
+from marginbayes.parameters import ConditionalLikelihood, ParameterLearner, crosstuning
 from marginbayes.parameters.folds import deal, split
 from marginbayes.parameters.gradient import MarginGradient
 from tests.oracles.brute import random_network
@@ -70,6 +70,28 @@ def test_without_shrinkage_it_stops_before_the_optimum() -> None:
     whole = ConditionalLikelihood(**choices).learn(drawn.schema, naive, rows)
     assert 0 < len(stopped.path) < len(whole.path)
     assert stopped.path[-1] < whole.path[-1]
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "cg"])
+def test_a_fold_ends_when_its_best_step_is_long_past(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, rows = problem(0)
+    folds: list[tuple[object, list[float]]] = []
+
+    def noted(judge: object, *others: object) -> float:
+        if not folds or folds[-1][0] is not judge:
+            folds.append((judge, []))
+        folds[-1][1].append(judged(judge, *others))
+        return folds[-1][1][-1]
+
+    judged = crosstuning._judged
+    monkeypatch.setattr(crosstuning, "_judged", noted)
+    monkeypatch.setattr(crosstuning, "PATIENCE", 5)
+    choices = {"l2": 0.0, "form": "softmax", "random_state": 3, "solver": solver}
+    result = ConditionalLikelihood(**choices, early_stopping="cv").learn(network.schema, TAN, rows)
+    best = [int(np.argmin(values)) for _, values in folds]
+    assert [len(values) - 1 - step for step, (_, values) in zip(best, folds, strict=True)] == [max(5, b) for b in best]
+    assert len(folds) == 5
+    assert len(result.path) == round(np.mean(best))
 
 
 def test_every_fold_has_its_share_of_every_class() -> None:

@@ -40,7 +40,8 @@ class ConditionalLikelihood(DiscriminativeLearner):
         in variables scaled by their curvature.
     early_stopping : {None, "cv", "cv-accuracy"}, default=None
         Cross tuning (Greiner et al. 2005): in each of five folds note after how many steps the held-out rows lose
-        least (have most right), and take the average number of steps on all rows.
+        least (have most right), and take the average number of steps on all rows. A fold ends when its best step is
+        50 steps past, and as many as it took.
     normalize : {"likeliest", "plain"}, default="likeliest"
         How free log tables become a network: of all networks with the same answers for complete rows the likeliest, or
         the one that scaling from the leaves up gives. They differ where features are missing.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
-from marginbayes.parameters.descent import Descent
+from marginbayes.parameters.descent import Descent, Enough
 from marginbayes.parameters.design import Design
 from marginbayes.parameters.folds import accuracy
 from marginbayes.parameters.parametrisation import Problem
@@ -19,6 +19,8 @@ __all__ = ["EARLY_STOPPING", "steps_to_take"]
 
 Floats = NDArray[np.float64]
 EARLY_STOPPING = (None, "cv", "cv-accuracy")
+# A fold ends after so many steps, or as many as its best step took, in which the held-out rows did not do better.
+PATIENCE = 50
 
 # From a problem and what is to be called after each step to the descent.
 Run = Callable[[Problem, Callable[[Floats], None]], Descent]
@@ -45,13 +47,16 @@ def steps_to_take(
 
 @dataclass(frozen=True)
 class _Noted:
-    """Puts what it finds for a point behind the others."""
+    """Puts what it finds for a point behind the others, until the best of them is long past."""
 
     values: list[float]
     find: Callable[[Floats], float]
 
     def __call__(self, point: Floats) -> None:
         self.values.append(self.find(point))
+        best = int(np.argmin(self.values))
+        if len(self.values) - 1 - best >= max(PATIENCE, best):
+            raise Enough
 
 
 def _judged(judge: Design, problem: Problem, score: str, point: Floats) -> float:

@@ -15,7 +15,7 @@ from marginbayes.solvers import Moment
 from marginbayes.solvers.interrupt import kernel_interrupts
 from marginbayes.solvers.lbfgs import lbfgs
 
-__all__ = ["SOLVERS", "Descent", "descend"]
+__all__ = ["SOLVERS", "Descent", "Enough", "descend"]
 
 Floats = NDArray[np.float64]
 SOLVERS = ("lbfgs", "cg")
@@ -25,6 +25,10 @@ MEMORY = 20
 LEAST_GAIN = 0.01
 # Steps after which the curvature of the start is out of date.
 OUT_OF_DATE = 10
+
+
+class Enough(Exception):
+    """Raised by a `watch` that has seen enough: the descent ends."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,15 @@ def descend(
     """The best point within `max_iter` steps; Ctrl-C ends it early.
 
     L-BFGS works in variables scaled by their curvature at the start, conjugate gradients in the variables as they are.
-    `watch` is given the point after each step.
+    `watch` is given the point after each step, and may raise `Enough`.
     """
     scale = problem.scale(start) if solver == "lbfgs" else np.ones(len(start))
     course = _Course(problem, start, scale, watch, callback)
     try:
         with kernel_interrupts():
             status = course.lbfgs(max_iter, tol) if solver == "lbfgs" else course.conjugate_gradients(max_iter, tol)
+    except Enough:
+        status = "watched enough"
     except KeyboardInterrupt:  # the best point so far is kept
         status = "interrupted"
     return Descent(course.best, tuple(course.path), status)
