@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -142,6 +143,22 @@ def test_means_by_size_are_over_the_splits_that_all_methods_finished():
         made.append(Record(task.key, *names, "done", 1.0, {"accuracy": rate, "tested": 100}, 1, {}))
     assert "| M3N-moral | 70.00 |" in summary(study, made)
     assert "| M3N-moral | 50.00 |" in summary(study, made[:-1])
+
+
+def test_what_has_no_result_is_named_with_the_reason(records):
+    study = load_study(STUDY)
+    reasons = {"SVM": {"letter": "too long"}}
+    experiments = tuple(replace(e, absent={"TIMIT": "licensed"}, skip=reasons) for e in study.experiments)
+    study = replace(study, experiments=experiments).only(sets=["iris", "letter"], methods=["NB", "SVM"])
+    missing = outcomes(study, records)[0].missing()
+    assert missing == [
+        ("TIMIT", "licensed"),
+        ("SVM on letter", "too long"),
+        ("SVM", "not run yet on iris"),
+        ("NB", "not run yet on letter"),
+    ]
+    assert "- No result: SVM on letter (too long)" in summary(study, records)
+    assert "<li>SVM on letter: too long</li>" in render(study, records)
 
 
 def test_an_empty_run_gives_a_page_that_says_so(tmp_path):

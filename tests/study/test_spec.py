@@ -45,11 +45,18 @@ def test_another_definition_of_a_method_is_another_task(tmp_path):
         ('["NB"]', '["TAN"]', "'TAN'"),
         ("sets =", "set = 1\nsets =", "'set'"),
         ("[methods.NB]", "[methods.NB", "not a study"),
+        ("sets =", 'skip = { TAN = { iris = "long" } }\nsets =', "leaves out 'TAN'"),
+        ("sets =", 'skip = { NB = { wine = "long" } }\nsets =', "leaves out 'wine'"),
     ],
 )
 def test_a_bad_study_is_refused_in_one_sentence(tmp_path, old, new, message):
     with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, SMALL.replace(old, new)))
+
+
+def test_a_method_is_not_run_on_a_set_that_it_leaves_out(tmp_path):
+    text = SMALL.replace('["iris"]', '["iris", "car"]\nskip = { NB = { iris = "long" } }')
+    assert {task.dataset for task in load_study(write(tmp_path, text)).tasks()} == {"car"}
 
 
 def test_an_unknown_name_in_a_choice_is_named(tmp_path):

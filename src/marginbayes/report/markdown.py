@@ -50,7 +50,7 @@ def _body(outcome: Outcome) -> list[str]:
     elif any(outcome.table.values()):
         lines += ["", *_table(outcome)]
     lines += ["", *(f"- The paper: {text}. Here: {ours}" for text, ours in judged(outcome))]
-    lines += [f"- Not had: {name} ({why})" for name, why in experiment.absent.items()]
+    lines += [f"- No result: {name} ({why})" for name, why in outcome.missing()]
     lines += [
         f"- {r.status}: {r.dataset}, {r.method}, {r.split} {r.result.get('error', '')}".rstrip() for r in outcome.failed
     ]

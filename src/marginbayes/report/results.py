@@ -29,6 +29,17 @@ class Outcome:
         """Methods with at least one finished cell, in the order of the study."""
         return [m.name for m in self.experiment.methods if any(m.name in cells for cells in self.table.values())]
 
+    def missing(self) -> list[tuple[str, str]]:
+        """What has no result, and why: sets that cannot be had, methods too long for a set, tasks not run yet."""
+        found = [*self.experiment.absent.items()]
+        for method, reasons in self.experiment.skip.items():
+            found += [(f"{method} on {dataset}", why) for dataset, why in reasons.items()]
+        known, left = {r.key for r in (*self.records, *self.failed)}, dict[str, list[str]]()
+        for task in self.experiment.tasks() if known else ():
+            if task.key not in known:
+                left.setdefault(task.method.name, []).append(task.dataset)
+        return found + [(method, f"not run yet on {', '.join(dict.fromkeys(sets))}") for method, sets in left.items()]
+
     def averages(self, weighted: bool) -> dict[str, float]:
         """Mean accuracy of each method over the data sets that all methods finished."""
         shared = [cells for cells in self.table.values() if all(m in cells for m in self.methods)]

@@ -33,7 +33,7 @@ def section(outcome: Outcome, index: Index) -> str:
         parts.append("<p>Nothing of this is finished yet.</p>")
     else:
         parts += _findings(outcome, index)
-    parts += [_absent(outcome), _claims(outcome), _failures(outcome)]
+    parts += [_missing(outcome), _claims(outcome), _failures(outcome)]
     return "\n".join(part for part in parts if part)
 
 
@@ -150,9 +150,9 @@ def _members(outcome: Outcome) -> list[str]:
     return parts
 
 
-def _absent(outcome: Outcome) -> str:
-    lines_ = [f"<li>{escape(k)}: {escape(v)}</li>" for k, v in outcome.experiment.absent.items()]
-    return f"<h3>Data that cannot be had</h3><ul>{''.join(lines_)}</ul>" if lines_ else ""
+def _missing(outcome: Outcome) -> str:
+    lines_ = [f"<li>{escape(what)}: {escape(why)}</li>" for what, why in outcome.missing()]
+    return f"<h3>What has no result</h3><ul>{''.join(lines_)}</ul>" if lines_ else ""
 
 
 def _claims(outcome: Outcome) -> str:

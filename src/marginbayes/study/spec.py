@@ -17,7 +17,7 @@ Options = Mapping[str, Any]
 EXTRA = {"average", "gaps", "groups", "significance", "wins"}
 KNOWN = EXTRA | {
     *("title", "kind", "sets", "methods", "protocol", "seed", "options"),
-    *("published", "claims", "absent", "quick", "note"),
+    *("published", "claims", "absent", "skip", "quick", "note"),
 }
 
 
@@ -79,7 +79,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Data sets, methods, how rows are split, and the numbers to compare with."""
+    """Data sets, methods, how rows are split, and the numbers to compare with.
+
+    `absent` names sets that cannot be had, `skip` says for a method why it is not run on a set.
+    """
 
     name: str
     title: str
@@ -92,6 +95,7 @@ class Experiment:
     published: Published | None = None
     claims: tuple[Options, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
+    skip: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     quick: Options = field(default_factory=dict)
     note: str = ""
     extra: Options = field(default_factory=dict)  # further published things that only a report reads
@@ -106,6 +110,7 @@ class Experiment:
             for dataset in self.sets
             for split in split_names(self.protocol, dataset)
             for method in self.methods
+            if dataset not in self.skip.get(method.name, {})
         ]
 
     def shortened(self) -> Experiment | None:
@@ -193,6 +198,9 @@ def _experiment(name: str, entry: Options, methods: Mapping[str, Method], seed: 
     for method in entry["methods"]:
         if method not in methods:
             raise ValueError(f"{path}: experiment {name!r} names the method {method!r}, which is not defined")
+    for method, sets in entry.get("skip", {}).items():
+        for unknown in ({method} - {*entry["methods"]}) | ({*sets} - {*entry["sets"]}):
+            raise ValueError(f"{path}: experiment {name!r} leaves out {unknown!r}, which it does not have")
     return Experiment(
         name,
         entry["title"],
@@ -205,6 +213,7 @@ def _experiment(name: str, entry: Options, methods: Mapping[str, Method], seed: 
         _published(entry["published"], f"{path}: {name}") if "published" in entry else None,
         tuple(entry.get("claims", ())),
         entry.get("absent", {}),
+        entry.get("skip", {}),
         entry.get("quick", {}),
         " ".join(entry.get("note", "").split()),
         {key: value for key, value in entry.items() if key in EXTRA},
