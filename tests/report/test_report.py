@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from marginbayes.report import summary, write_report
+from marginbayes.report.beside import beside
 from marginbayes.report.charts import critical_difference, lines, scatter
 from marginbayes.report.page import Index, render
 from marginbayes.report.pairs import significance_table, times_table
 from marginbayes.report.results import outcomes
 from marginbayes.study import Record, Records, load_study
 from marginbayes.study.kinds import pack
+from marginbayes.study.spec import Published
 
 STUDY = Path(__file__).parents[2] / "studies" / "peharz2012.toml"
 
@@ -143,6 +145,27 @@ def test_means_by_size_are_over_the_splits_that_all_methods_finished():
         made.append(Record(task.key, *names, "done", 1.0, {"accuracy": rate, "tested": 100}, 1, {}))
     assert "| M3N-moral | 70.00 |" in summary(study, made)
     assert "| M3N-moral | 50.00 |" in summary(study, made[:-1])
+
+
+def test_a_method_is_laid_beside_the_paper_by_hand_worked_numbers(records):
+    study = load_study(STUDY).only(sets=["iris", "car"], methods=["NB", "SM"])
+    published = Published(
+        {"iris": {"NB": (0.0, None), "SVM": (99.99, None)}, "car": {"NB": (100.0, None), "SVM": (60.0, None)}}
+    )
+    study = replace(study, experiments=tuple(replace(e, published=published) for e in study.experiments))
+    table = outcomes(study, records)[0].table
+    naive, margin = beside(outcomes(study, records)[0])
+    iris, car = table["iris"]["NB"].accuracy, table["car"]["NB"].accuracy
+    assert (naive.method, naive.sets, naive.published) == ("NB", 2, 50.0)
+    assert naive.ours == pytest.approx((iris + car) / 2)
+    assert (naive.above, naive.below) == (1, 1)  # far above 0, and below 100 by more than a random interval
+    assert (naive.best, naive.compared) == (0, 2)
+    assert margin.published is None
+    assert margin.sets == 2
+    assert margin.texts()[3:7] == [""] * 4
+    assert (naive.seconds, naive.parameters) == (pytest.approx(0.1), 12)
+    assert f"| NB | 2 | {naive.ours:.2f} | 50.00 |" in summary(study, records)
+    assert "<h3>Beside the paper</h3>" in render(study, records)
 
 
 def test_what_has_no_result_is_named_with_the_reason(records):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from marginbayes.report.beside import HEAD, beside
 from marginbayes.report.claims import judged
 from marginbayes.report.results import Outcome, outcomes
 from marginbayes.study.records import Record
@@ -48,7 +49,7 @@ def _body(outcome: Outcome) -> list[str]:
     elif experiment.kind == "structure":
         lines += ["", *_times(outcome)]
     elif any(outcome.table.values()):
-        lines += ["", *_table(outcome)]
+        lines += ["", *_table(outcome), "", *_beside(outcome)]
     lines += ["", *(f"- The paper: {text}. Here: {ours}" for text, ours in judged(outcome))]
     lines += [f"- No result: {name} ({why})" for name, why in outcome.missing()]
     lines += [
@@ -73,6 +74,20 @@ def _table(outcome: Outcome) -> list[str]:
         if averages and len(outcome.table) > 1:
             rows.append(_row([name, *(f"{averages[m]:.2f}" for m in methods)]))
     return rows
+
+
+def _beside(outcome: Outcome) -> list[str]:
+    lines = beside(outcome)
+    if not lines or outcome.experiment.kind == "orders":
+        return []
+    return [
+        "Beside the paper. Means are over the sets for which it has the method's number, else over all that are "
+        "finished. Above and below: sets where the published number lies outside of our interval.",
+        "",
+        _row([*HEAD]),
+        _row(["---", *("---:" for _ in HEAD[1:])]),
+        *(_row(line.texts()) for line in lines),
+    ]
 
 
 def _times(outcome: Outcome) -> list[str]:

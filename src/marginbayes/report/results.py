@@ -40,6 +40,11 @@ class Outcome:
                 left.setdefault(task.method.name, []).append(task.dataset)
         return found + [(method, f"not run yet on {', '.join(dict.fromkeys(sets))}") for method, sets in left.items()]
 
+    def mean(self, method: str, key: str) -> float | None:
+        """Mean of what the finished tasks of a method have on record, None where nothing is."""
+        known = [r.result[key] for r in self.records if r.method == method and key in r.result]
+        return sum(known) / len(known) if known else None
+
     def averages(self, weighted: bool) -> dict[str, float]:
         """Mean accuracy of each method over the data sets that all methods finished."""
         shared = [cells for cells in self.table.values() if all(m in cells for m in self.methods)]

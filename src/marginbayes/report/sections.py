@@ -12,7 +12,7 @@ from marginbayes.report.charts import critical_difference, lines, scatter
 from marginbayes.report.claims import judged
 from marginbayes.report.pairs import significance_table, times_table, wins_table
 from marginbayes.report.results import Outcome
-from marginbayes.report.tables import accuracy_table, gap_table, order_table
+from marginbayes.report.tables import accuracy_table, beside_table, gap_table, order_table
 from marginbayes.study.statistics import ranking
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _findings(outcome: Outcome, index: Index) -> list[str]:
         return [times_table(outcome, index)]
     if "sizes" in outcome.experiment.protocol:
         return _size_curves(outcome)
-    return [accuracy_table(outcome, index), *_comparisons(outcome), *_members(outcome)]
+    return [accuracy_table(outcome, index), beside_table(outcome), *_comparisons(outcome), *_members(outcome)]
 
 
 def _comparisons(outcome: Outcome) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from marginbayes.report.beside import HEAD, beside, is_outside
 from marginbayes.report.results import Outcome
 from marginbayes.study.records import Record
 from marginbayes.study.statistics import Cell
@@ -14,7 +15,7 @@ from marginbayes.study.statistics import Cell
 if TYPE_CHECKING:
     from marginbayes.report.page import Index
 
-__all__ = ["accuracy_table", "gap_table", "order_table", "table"]
+__all__ = ["accuracy_table", "beside_table", "gap_table", "order_table", "table"]
 
 Published = tuple[float, float | None] | None
 
@@ -51,7 +52,7 @@ def _cell(found: Cell | None, published: Published, index: Index) -> str:
     mark = ""
     if published is not None:
         difference = found.accuracy - published[0]
-        if abs(difference) > max(found.half_width, 0.005):
+        if is_outside(found, published[0]):
             mark = ' class="above"' if difference > 0 else ' class="below"'
         text += f"<small>{published[0]:.2f}, {difference:+.2f}</small>"
     return f'<td data-value="{found.accuracy}"{mark}>{text}</td>'
@@ -78,8 +79,8 @@ def _costs(outcome: Outcome) -> list[str]:
     for name, key, shown in (("seconds of a fit", "fit_seconds", "{:.3g}"), ("parameters", "parameters", "{:.0f}")):
         cells = []
         for method in outcome.methods:
-            known = [r.result[key] for r in outcome.records if r.method == method and key in r.result]
-            cells.append(f"<td>{shown.format(np.mean(known)) if known else ''}</td>")
+            known = outcome.mean(method, key)
+            cells.append(f"<td>{'' if known is None else shown.format(known)}</td>")
         rows.append(f'<tr class="mean"><td>{name}</td>{"".join(cells)}</tr>')
     return rows
 
@@ -99,6 +100,17 @@ def _published_mean(outcome: Outcome, method: str, weighted: bool) -> float | No
         return None
     weights = [tested if weighted else 1 for _, tested in known]
     return float(np.average([number[0] for number, _ in known if number], weights=weights))
+
+
+def beside_table(outcome: Outcome) -> str:
+    """How far each method is from the published numbers, how often above all of them, and what it costs."""
+    lines = beside(outcome)
+    rows = ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line.texts()) + "</tr>" for line in lines]
+    caption = (
+        "Means over the sets for which the paper has the method's number, else over all that are finished. Above and "
+        "below: sets where the published number lies outside of our interval."
+    )
+    return f"<h3>Beside the paper</h3>{table(list(HEAD), rows, caption)}" if lines else ""
 
 
 def gap_table(outcome: Outcome) -> str:

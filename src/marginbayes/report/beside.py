@@ -1,0 +1,90 @@
+"""Each method beside the paper: how far from its published numbers, how often above all of them, at what cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginbayes.report.results import Outcome
+from marginbayes.study.spec import Published
+from marginbayes.study.statistics import Cell, weighted_mean
+
+__all__ = ["HEAD", "Line", "beside", "is_outside"]
+
+HEAD = (
+    *("method", "sets", "accuracy", "published", "difference", "above", "below", "above all published"),
+    *("seconds of a fit", "parameters"),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method: over the sets for which the paper has its number, or over all finished ones where it has none or only
+    an average (weighted by test rows if the paper's is).
+
+    `above` and `below` count the published numbers that lie outside of our interval, `best` the sets on which the
+    method is above every number that the paper has for the set, out of `compared`.
+    """
+
+    method: str
+    sets: int
+    ours: float
+    published: float | None
+    above: int
+    below: int
+    best: int
+    compared: int
+    seconds: float | None
+    parameters: float | None
+
+    def texts(self) -> list[str]:
+        """What is shown under `HEAD`."""
+        known = self.published is not None
+        return [
+            self.method,
+            str(self.sets),
+            f"{self.ours:.2f}",
+            f"{self.published:.2f}" if known else "",
+            f"{self.ours - self.published:+.2f}" if self.published is not None else "",
+            str(self.above) if self.compared and known else "",
+            str(self.below) if self.compared and known else "",
+            f"{self.best} of {self.compared}" if self.compared else "",
+            "" if self.seconds is None else f"{self.seconds:.3g}",
+            "" if self.parameters is None else f"{self.parameters:.0f}",
+        ]
+
+
+def beside(outcome: Outcome) -> list[Line]:
+    """A line for each method with a finished set; none where the paper has no numbers."""
+    published = outcome.experiment.published
+    return [_line(outcome, published, method) for method in outcome.methods] if published else []
+
+
+def is_outside(found: Cell, published: float) -> bool:
+    """Whether a published number, given with two digits, lies outside of our interval."""
+    return abs(found.accuracy - published) > max(found.half_width, 0.005)
+
+
+def _line(outcome: Outcome, published: Published, method: str) -> Line:
+    finished = {dataset: cells[method] for dataset, cells in outcome.table.items() if method in cells}
+    theirs = {d: n[0] for d in finished if (n := published.get(d, method))}
+    average, about = published.get("average", method), outcome.experiment.extra.get("average", {})
+    ours = [finished[d] for d in theirs or finished]
+    whole = about.get("weighted", False) and not theirs
+    mean = weighted_mean(ours) if whole else float(np.mean([c.accuracy for c in ours]))
+    own = average[0] if average and len(ours) == about["sets"] else None
+    outside = [finished[d].accuracy > n for d, n in theirs.items() if is_outside(finished[d], n)]
+    best = {d: max(n for n, _ in published.rows[d].values()) for d in finished if published.rows.get(d)}
+    return Line(
+        method,
+        len(ours),
+        mean,
+        float(np.mean([*theirs.values()])) if theirs else own,
+        sum(outside),
+        len(outside) - sum(outside),
+        sum(finished[d].accuracy > n + 0.005 for d, n in best.items()),
+        len(best),
+        outcome.mean(method, "fit_seconds"),
+        outcome.mean(method, "parameters"),
+    )
