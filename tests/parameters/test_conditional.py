@@ -170,3 +170,12 @@ def test_it_beats_maximum_likelihood_on_digits_and_understands_the_short_name() 
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.raises(ValueError, match="parameters='cl' has no such step"):
         BayesNetClassifier("nb", "cl", missing="em").fit(X, y)
+
+
+@pytest.mark.parametrize("steps", [9, 10, 11, 19, 20, 21, 40])
+def test_a_descent_takes_as_many_steps_as_it_may(steps: int) -> None:
+    rng = np.random.default_rng(0)
+    drawn = random_network(rng, Dag(tuple("yabcd"), ((), (0,), (0, 1), (0, 2), (0, 3))), (3, 4, 4, 4, 4))
+    rows = drawn.sample(3000, rng)
+    found = ConditionalLikelihood(l2=1e-3, tol=0.0, max_iter=steps).learn(drawn.schema, drawn.dag, rows)
+    assert len(found.path) == steps

@@ -143,5 +143,8 @@ def test_multipliers_beyond_the_weight_of_an_example_prove_nothing() -> None:
         verify(changed(certificate, multipliers=2 * multipliers), codes, weights)
     with pytest.raises(CertificateError, match="negative"):
         verify(changed(certificate, multipliers=-multipliers), codes, weights)
-    with pytest.raises(CertificateError, match="outside the radius"):
+    with pytest.raises(CertificateError, match="does not end with 'within"):
         verify(changed(certificate, radius=1e-3), codes, weights)
+    smaller = replace(certificate, status="optimal within |u| <= 0.001")
+    with pytest.raises(CertificateError, match="outside the radius"):
+        verify(changed(smaller, radius=1e-3), codes, weights)

@@ -236,7 +236,7 @@ def test_an_interrupt_keeps_the_best_so_far(learner: Any) -> None:
 
     examples = chain_sample(3, (3,) * 12, missing=0.5)
     found = learner.set_params(callback=interrupt).learn(examples)
-    assert found.certificate.status == "interrupted"
+    assert found.certificate.status.startswith("interrupted")
     assert found.certificate.objective >= found.certificate.bound
     assert np.isfinite(found.weights).all()
 
@@ -252,7 +252,7 @@ def test_an_interrupt_that_strikes_in_compiled_code_keeps_the_best_so_far(learne
         return whole(*args)
 
     examples.decode = decode  # type: ignore[method-assign]
-    assert learner.learn(examples).certificate.status == "interrupted"
+    assert learner.learn(examples).certificate.status.startswith("interrupted")
 
 
 def _chained() -> SystemError:

@@ -15,6 +15,8 @@ import pytest
 
 from marginbayes.graph import Dag
 from marginbayes.structure.exact import checkpoint as checkpoints
+from marginbayes.structure.exact import tree
+from marginbayes.structure.exact.instance import MemoryLimit
 from marginbayes.structure.exact.learner import ExactMargin
 from marginbayes.verification import verify
 from tests.oracles.exact import random_problem, soft_margin
@@ -135,6 +137,59 @@ def test_a_memory_limit_ends_the_search_with_what_it_has(problem) -> None:
     assert found.certificate.status == "memory limit"
     assert found.certificate.objective <= found.certificate.bound < np.inf
     verify(found.certificate.to_document(), problem[1].codes)
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 5])
+def test_memory_that_runs_out_anywhere_loses_no_set_of_class_parents(after, tmp_path, monkeypatch) -> None:
+    problem = random_problem(2, [3, 2, 3, 2], 60)
+    whole = ExactMargin(p=0.9, class_parents=2).learn(*problem)
+    expand, calls = tree.expand, []
+
+    def failing(*args):
+        calls.append(1)
+        if len(calls) > after:
+            raise MemoryLimit("as if")
+        return expand(*args)
+
+    monkeypatch.setattr(tree, "expand", failing)
+    file = tmp_path / "search.npz"
+    with pytest.warns(RuntimeWarning, match="memory limit"):
+        cut = ExactMargin(p=0.9, class_parents=2, n_jobs=1, checkpoint=file).learn(*problem)
+    assert cut.certificate.bound >= whole.certificate.objective
+    verify(cut.certificate.to_document(), problem[1].codes)
+    monkeypatch.setattr(tree, "expand", expand)
+    resumed = ExactMargin(p=0.9, class_parents=2, checkpoint=file).learn(*problem)
+    assert resumed.certificate.status == "optimal"
+    assert resumed.certificate.objective == pytest.approx(whole.certificate.objective, rel=1e-6)
+    verify(resumed.certificate.to_document(), problem[1].codes)
+
+
+def test_no_nodes_means_none(problem) -> None:
+    found = ExactMargin(p=0.8, node_limit=0).learn(*problem).certificate
+    assert (found.status, found.evidence["nodes"]) == ("node limit", 0)
+
+
+def test_a_checkpoint_goes_on_with_a_greater_gap_but_not_with_one_it_has_cut_below(problem, whole, tmp_path) -> None:
+    file = tmp_path / "search.npz"
+    coarse = ExactMargin(p=0.8, gap=0.05, checkpoint=file).learn(*problem).certificate
+    assert coarse.status == "optimal"
+    assert coarse.bound - coarse.objective > 1e-3 * abs(coarse.objective)
+    with pytest.raises(ValueError, match="greater gap"):
+        ExactMargin(p=0.8, gap=1e-6, checkpoint=file).learn(*problem)
+    assert ExactMargin(p=0.8, gap=0.06, checkpoint=file).learn(*problem).certificate.status == "optimal"
+    fresh = tmp_path / "fresh.npz"
+    ExactMargin(p=0.8, gap=0.05, node_limit=1, checkpoint=fresh).learn(*problem)  # nothing is cut off yet
+    finished = ExactMargin(p=0.8, checkpoint=fresh).learn(*problem).certificate
+    assert finished.objective == pytest.approx(whole.certificate.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("kept", [0, 100])
+def test_a_checkpoint_that_is_cut_short_is_refused_in_words(kept, problem, tmp_path) -> None:
+    file = tmp_path / "search.npz"
+    ExactMargin(p=0.8, node_limit=1, checkpoint=file).learn(*problem)
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(ValueError, match="cannot be read"):
+        ExactMargin(p=0.8, checkpoint=file).learn(*problem)
 
 
 def test_tables_beyond_the_memory_limit_are_refused_in_words(problem) -> None:

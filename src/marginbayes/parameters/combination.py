@@ -153,6 +153,7 @@ class ConvexCombination(ParameterLearner):
             mixture.loss, len(members), pull=self.D, tol=self.tol, max_iter=self.max_iter, callback=self._later(before)
         )
         bound, evidence = mixture.proof(found, self.D)
+        evidence["gap"] = self.tol
         status = found.status if whole else "interrupted"
         trace = [(before + seconds, value, low) for seconds, value, low in found.trace]
         reference = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network

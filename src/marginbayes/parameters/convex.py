@@ -210,8 +210,8 @@ class MarginConvex(ParameterLearner):
         status = found.status
         if found.separable:
             status = "not attained: the rows are separable, the infimum is 0 and gamma grows without end"
-        elif status == "optimal":
-            status = f"optimal within |u| <= {found.radius:.3g}"
+        else:
+            status = f"{status} within |u| <= {found.radius:.3g}"
         evidence = self._evidence(dag, design, rows, found, gamma) | {"radius": found.radius, "method": self.method}
         trace = [(t, *(1.5 * (self.B * max(0.0, v)) ** (2 / 3) for v in pair)) for t, *pair in found.trace]
         return Certificate("margin-convex", "min", objective, bound, status, found.seconds, trace, evidence)

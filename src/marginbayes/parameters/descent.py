@@ -89,12 +89,11 @@ class _Course:
         Where gradients are steered the curvature at the start is soon out of date, and looked at once more.
         """
         steer = self.problem.steer(self.best)
-        stages = [max_iter] if steer is None else [min(OUT_OF_DATE, max_iter), max_iter - OUT_OF_DATE]
-        for limit in stages:
-            status = self._stage(limit, tol, steer)
-            if status != "iteration limit" or limit == stages[-1] or max_iter <= OUT_OF_DATE:
-                break
+        first = max_iter if steer is None else min(OUT_OF_DATE, max_iter)
+        status = self._stage(first, tol, steer)
+        if status == "iteration limit" and first < max_iter:
             steer, self.scale = self.problem.steer(self.best), self.problem.scale(self.best)
+            status = self._stage(max_iter - first, tol, steer)
         return status
 
     def _stage(self, max_iter: int, tol: float, steer: Callable[[Floats], Floats] | None) -> str:

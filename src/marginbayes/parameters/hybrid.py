@@ -163,6 +163,7 @@ class MarginHybrid(ParameterLearner):
             "target": problem.target,
             "smoothing": self.smoothing,
             "kind": self.kind,
+            "gap": self.tol,
             "weights": found.weights,
             "duals": sparse(problem.layout.labels, -found.eta),
         }

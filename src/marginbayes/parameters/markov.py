@@ -173,6 +173,7 @@ class MarginMarkov(ParameterLearner):
             "shrink": self.shrink,
             "scale_penalty": self.scale_penalty,
             "smoothing": self.smoothing,
+            "gap": self.tol,
             "scale": found.scale,
             "weights": found.weights,
             "duals": sparse(rows.labels, found.multipliers),

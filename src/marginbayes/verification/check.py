@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,8 +51,14 @@ def verify(document: Mapping[str, Any], codes: Any, weights: Any = None) -> Repo
     kind = document["kind"]
     if kind not in CHECKS:
         raise CertificateError(f"no check is known for a certificate of kind {kind!r}")
-    objective, bound = CHECKS[kind](document, codes, weights)
-    return _compared(document, objective, bound)
+    try:
+        _check_levels(document)
+        objective, bound = CHECKS[kind](document, codes, weights)
+        return _compared(document, objective, bound)
+    except CertificateError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
+        raise CertificateError(f"the evidence cannot be read: {type(error).__name__} {error}") from None
 
 
 def verify_table(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any]], weights: Any = None) -> Report:
@@ -62,6 +69,15 @@ def verify_table(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any
     return verify(document, encode(document["schema"], columns), weights)
 
 
+def _check_levels(document: Mapping[str, Any]) -> None:
+    """Refuse evidence about other numbers of levels than those of the schema: cells would be left out, unseen."""
+    evidence = document["evidence"]
+    labels = evidence.get("label_cardinalities", [evidence["labels"]] if "labels" in evidence else [])
+    certified = [*labels, *evidence["cardinalities"]]
+    if document["schema"] is not None and [len(v["levels"]) for v in document["schema"]] != certified:
+        raise CertificateError("the numbers of levels differ from those of the schema")
+
+
 def _compared(document: Mapping[str, Any], objective: float, bound: float) -> Report:
     """Refuse claims that the numbers do not bear out; a weaker claim than what is proved is no lie."""
     claimed, claimed_bound = float(document["objective"]), float(document["bound"])
@@ -69,11 +85,13 @@ def _compared(document: Mapping[str, Any], objective: float, bound: float) -> Re
     if np.isnan(objective) or np.isnan(bound):
         raise CertificateError("objective and bound cannot be computed from the evidence")
     pad = ROUNDING * max(1.0, abs(objective))
-    if abs(claimed - objective) > pad:
+    if not abs(claimed - objective) <= pad:  # nor is a claim that is no number
         raise CertificateError(f"the objective is {objective!r}, not {claimed!r}")
-    if sign * (bound - claimed_bound) > pad:
+    if np.isnan(claimed_bound) or sign * (bound - claimed_bound) > pad:
         raise CertificateError(f"only the bound {bound!r} is proved, not {claimed_bound!r}")
     if sign * (bound - objective) < -pad:
         raise CertificateError(f"the bound {bound!r} contradicts the objective {objective!r}")
     gap = max(0.0, sign * (claimed_bound - objective)) / max(1.0, abs(objective))
+    if document["status"] == "optimal" and not gap <= float(document["evidence"]["gap"]) + ROUNDING:
+        raise CertificateError(f"a gap of {gap:.2g} is more than that of an optimum, {document['evidence']['gap']!r}")
     return Report(document["kind"], objective, claimed_bound, gap)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,8 @@ def check_convex(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
         _check_witness(evidence, rows)
     radius = float(evidence["radius"])
     _check_status(document["status"], radius, evidence["separable"])
+    if not evidence["separable"] and not np.abs(table).max() <= radius * gamma * (1 + 1e-9):
+        raise CertificateError(f"the weights lie outside of |u| <= {radius!r}, within which the bound holds")
     duals = pair_values(evidence, rows, rows.weights)
     rest = np.abs(rows.gathered(duals)).sum()
     least = float(duals.sum() - radius * rest)
@@ -49,13 +52,14 @@ def check_hard(document: Mapping[str, Any], codes: NDArray[np.int64], weights: F
 
 
 def _check_status(status: str, radius: float, separable: bool) -> None:
-    """Refuse a claim of optimality that does not name its radius, and one of separability without a witness."""
+    """Refuse a status that does not name the radius within which its bound holds; separable rows have none."""
     if not radius >= 0:
         raise CertificateError(f"the radius {radius!r} must not be negative")
-    if status.startswith("optimal") and status != f"optimal within |u| <= {radius:.3g}":
-        raise CertificateError(f"the status {status!r} is not 'optimal within |u| <= {radius:.3g}', which is proved")
-    if status.startswith("not attained") and not separable:
-        raise CertificateError(f"the status {status!r} needs a witness that the rows are separable")
+    if separable:
+        if not status.startswith("not attained"):
+            raise CertificateError(f"the rows are separable: no optimum is attained, but the status is {status!r}")
+    elif not status.endswith(f" within |u| <= {radius:.3g}"):
+        raise CertificateError(f"the status {status!r} does not end with 'within |u| <= {radius:.3g}', what is proved")
 
 
 def _feasible(evidence: Mapping[str, Any], rows: OneHot) -> tuple[float, float, Floats]:
@@ -77,13 +81,24 @@ def _check_witness(evidence: Mapping[str, Any], rows: OneHot) -> None:
     """
     levels = np.asarray(evidence["levels"], np.int64).reshape(rows.n_cells, rows.n_classes)
     core = np.asarray(evidence["core"], np.float64).reshape(levels.shape)
-    won = rows.margins(rows.scores(core)) > 0
+    won = _are_positive(rows, core)
     for level in range(int(levels.max(initial=0)), 0, -1):
         difference = -rows.margins(rows.scores((levels == level).astype(np.float64)))
         difference[np.arange(len(rows.labels)), rows.labels] = 0.0
         won = np.where(difference == 0, won, difference > 0)
     if not won.all():
         raise CertificateError("the witness does not separate the rows")
+
+
+def _are_positive(rows: OneHot, table: Floats) -> NDArray[np.bool_]:
+    """For each row and class whether the margin is positive: exactly, where rounding could have decided."""
+    margins, sizes = rows.margins(rows.scores(table)), rows.scores(np.abs(table))
+    sizes = sizes + sizes[np.arange(len(rows.labels)), rows.labels][:, None]
+    positive = margins > 0
+    for n, c in zip(*np.nonzero(np.abs(margins) <= 1e-14 * rows.cells.shape[1] * sizes), strict=True):
+        used = rows.cells[n][rows.cells[n] >= 0]
+        positive[n, c] = math.fsum([*table[used, rows.labels[n]], *-table[used, c]]) > 0
+    return positive
 
 
 CHECKS["margin-convex"] = check_convex

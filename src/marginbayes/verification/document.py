@@ -14,7 +14,19 @@ from typing import IO, Any
 
 import numpy as np
 
-__all__ = ["FORMAT", "VERSION", "CertificateError", "plain", "read_document", "replacing", "seal", "write_document"]
+__all__ = [
+    *(
+        "FORMAT",
+        "VERSION",
+        "CertificateError",
+        "plain",
+        "read_document",
+        "replacing",
+        "seal",
+        "whole",
+        "write_document",
+    ),
+]
 
 FORMAT, VERSION = "marginbayes-certificate", 1
 CLAIMS = ("kind", "sense", "objective", "bound", "status", "seconds", "trace")
@@ -23,6 +35,13 @@ FIELDS = {"format", "version", *CLAIMS, "schema", "evidence", "digest"}
 
 class CertificateError(ValueError):
     """A certificate that does not prove what it says."""
+
+
+def whole(value: Any, end: int, what: str) -> int:
+    """The value, if it is a whole number from 0 to below the end: a list or a negative one would mean another place."""
+    if type(value) is not int or not 0 <= value < end:
+        raise CertificateError(f"{what} is {value!r}, not a whole number from 0 to {end - 1}")
+    return value
 
 
 def plain(value: Any) -> Any:

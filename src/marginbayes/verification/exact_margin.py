@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
-from marginbayes.verification.document import CertificateError
-from marginbayes.verification.exact_margin_bound import Bounds, Margins, check_gap, check_weight, merged
+from marginbayes.verification.document import CertificateError, whole
+from marginbayes.verification.exact_margin_bound import Bounds, Margins, check_weight, merged
 from marginbayes.verification.exact_margin_record import check_record
 
 __all__ = ["check_exact_margin"]
@@ -39,7 +39,6 @@ def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], we
         raise CertificateError("a soft margin, 'sm' or 'sbm', is maximised")
     if len(claim["cardinalities"]) != len(codes) or (codes.max(axis=1, initial=0) > claim["cardinalities"]).any():
         raise CertificateError("the data have other variables or levels than those the certificate is about")
-    check_gap(document, float(claim["gap"]))
     margins = Margins(*merged(codes, weights, claim["cardinalities"]), claim)
     check_weight(claim, margins.weights)
     tops, allowed = _rules(claim)
@@ -123,7 +122,11 @@ def _objective(claim: Mapping[str, Any], margins: Margins, tops: list[tuple[int,
 def _leave_out(redundant: Sequence[Sequence[int]], margins: Margins, allowed: Flags) -> None:
     """Take options out that always add what another option, one without a feature as parent, adds."""
     kept = allowed.copy()
-    for i, option, other in redundant:
+    for place, other_place, other in redundant:
+        i, option = (
+            whole(number, end, "a place in the list of redundant options")
+            for number, end in zip((place, other_place), allowed.shape, strict=True)
+        )
         if other not in (0, 1) or not kept[i, other] or option == other or not margins.equal(i, option, other):
             raise CertificateError(f"option {option} of feature {i} was left out, but option {other} is not the same")
         allowed[i, option] = False

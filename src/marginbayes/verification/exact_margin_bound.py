@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, whole
 
-__all__ = ["Bounds", "Margins", "best_branching", "check_gap", "check_weight", "merged"]
+__all__ = ["Bounds", "Margins", "best_branching", "check_weight", "merged"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,13 +33,6 @@ def merged(codes: Ints, weights: Floats, cards: Sequence[int]) -> tuple[Ints, Fl
     counts = (codes[0] < cards[0]) & (weights > 0)
     rows, place = np.unique(codes[:, counts].T, axis=0, return_inverse=True)
     return np.ascontiguousarray(rows.T), np.bincount(place.reshape(-1), weights[counts], len(rows)).astype(np.float64)
-
-
-def check_gap(document: Mapping[str, Any], gap: float) -> None:
-    """Refuse a certificate that calls optimal what is further from its bound than that."""
-    objective, bound = float(document["objective"]), float(document["bound"])
-    if document["status"] == "optimal" and bound - objective > (gap + 1e-9) * max(1.0, abs(objective)):
-        raise CertificateError(f"the gap between {objective!r} and {bound!r} is more than an optimum's, {gap!r}")
 
 
 def check_weight(claim: Mapping[str, Any], weights: Floats) -> None:
@@ -165,8 +158,7 @@ class Bounds:
 
     def check(self, position: int, top: tuple[int, ...], options: Flags) -> None:
         """Bound the structures with these options; the largest bound is kept."""
-        if not 0 <= position < len(self.multipliers):
-            raise CertificateError("a part of the record is neither divided nor bounded")
+        whole(position, len(self.multipliers), "the position of the multipliers that bound a part of the record")
         if not options.any(axis=1).all():
             return
         if self._last != (position, top):

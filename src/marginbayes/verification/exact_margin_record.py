@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, whole
 from marginbayes.verification.exact_margin_bound import Bounds, Margins
 
 __all__ = ["check_record"]
@@ -74,7 +74,8 @@ def _count(proof: Mapping[str, Any]) -> int:
 
 def _apply_fixes(fixes: Sequence[Sequence[Any]], part: Part, bounds: Bounds) -> None:
     """Options taken out of a part are bounded by themselves."""
-    for feature, members, multipliers in fixes:
+    for number, members, multipliers in fixes:
+        feature = whole(number, len(part.options), f"the feature of a fix in part {part.number} of the record")
         out = _members(members, part.options.shape[1])
         confined = part.options.copy()
         confined[feature] &= out

@@ -32,13 +32,6 @@ SAME = 1e-11
 
 def check_exact_score(document: Mapping[str, Any], codes: Ints, weights: Floats) -> tuple[float, float]:
     """Score of the structure and the bound that the evidence proves."""
-    try:
-        return _recomputed(document, codes, weights)
-    except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
-        raise CertificateError(f"the evidence cannot be read: {type(error).__name__} {error}") from None
-
-
-def _recomputed(document: Mapping[str, Any], codes: Ints, weights: Floats) -> tuple[float, float]:
     evidence = document["evidence"]
     minimised = evidence["score"] == "mdl"
     if document["sense"] != ("min" if minimised else "max"):

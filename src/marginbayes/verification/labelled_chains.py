@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, whole
 
 __all__ = ["LabelledChains"]
 
@@ -52,11 +52,6 @@ class LabelledChains:
     def n_states(self) -> int:
         """Labels; for order 2 first labels and pairs."""
         return self.n_labels if self.order == 1 else self.n_labels * (1 + self.n_labels)
-
-    @property
-    def row_lengths(self) -> list[int]:
-        """Entries of each row of each table; those of a child are interleaved, so they come as (levels, labels)."""
-        return [self.n_labels] + [self.n_labels + 1] * self.n_states
 
     def split(self, vector: Floats) -> tuple[Floats, Floats, list[Floats]]:
         """Start, steps (states x next labels and the end), and a table (levels x labels) for each child."""
@@ -104,6 +99,16 @@ class LabelledChains:
             return list(labels)
         pairs = [self.n_labels * (1 + a) + b for a, b in pairwise(labels)]
         return [labels[0], *pairs]
+
+    def check_labellings(self, labellings: list[Any], owners: Any) -> None:
+        """Refuse labellings that are not one label for each position of their chain."""
+        for labels, owner in zip(labellings, owners, strict=True):
+            if len(labels) != len(self.positions[owner]):
+                raise CertificateError(
+                    f"a labelling has {len(labels)} labels for {len(self.positions[owner])} positions"
+                )
+            for label in labels:
+                whole(label, self.n_labels, "a label")
 
     def losses(self, labellings: list[Any], owners: Any) -> Floats:
         """Number of wrong labels of each labelling of a single chain."""

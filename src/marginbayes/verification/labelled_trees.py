@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, whole
 
 __all__ = ["LabelledTrees"]
 
@@ -80,6 +80,13 @@ class LabelledTrees:
     def _size(self) -> int:
         heights = [1 if p < 0 else self.cards[p] for p in self.parents]
         return sum(h * c for h, c in zip(heights, self.cards, strict=True)) + sum(self.cards) * sum(self.cardinalities)
+
+    def check_labellings(self, labellings: Any, owners: Any) -> None:
+        """Refuse label vectors that are not one label for each target of their row."""
+        for labels, owner in zip(labellings, owners, strict=True):
+            whole(owner, len(self.labels), "the row of a label vector")
+            for label, levels in zip(labels, self.cards, strict=True):
+                whole(label, levels, "a label")
 
     def losses(self, labellings: Any, owners: Any) -> Floats:
         """Number of wrong labels of each label vector of a single row."""

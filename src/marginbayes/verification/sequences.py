@@ -49,7 +49,7 @@ def check_sequence_margin(document: Mapping[str, Any], codes: Integers, weights:
     hinge = examples.best(vector, margin) - float(vector @ truth)
     kind = evidence.get("regularizer")
     if kind == "box":
-        return _box(evidence, examples, vector, hinge)
+        return _box(document, examples, vector, hinge)
     if kind not in ("ball", "tables") or not (strength > 0 and margin > 0):
         raise CertificateError(f"the regulariser {kind!r} is not known, or strength and margin are not positive")
     counts = truth + float(evidence["smoothing"]) if kind == "tables" else None
@@ -84,6 +84,7 @@ def _from_labellings(evidence: Mapping[str, Any], examples: Labelled, strength: 
     sums, most = np.bincount(owners, multipliers, len(examples.weights)), strength * examples.weights
     if len(sums) > len(most) or (sums > most * (1 + ROUNDING)).any():
         raise CertificateError("the multipliers of an example sum to more than its weight")
+    examples.check_labellings(labellings, owners)
     truths = [_truth(examples, i) for i in owners]
     lead = examples.features(truths, owners, multipliers) - examples.features(labellings, owners, multipliers)
     return lead, float(multipliers @ examples.losses(labellings, owners))
@@ -110,8 +111,14 @@ def _conjugate(pull: Floats, counts: Floats | None, examples: Labelled) -> float
     return float((mass[used] * np.log(mass[used] / totals[used])).sum())
 
 
-def _box(evidence: Mapping[str, Any], examples: Labelled, vector: Floats, hinge: float) -> tuple[float, float]:
+def _box(document: Mapping[str, Any], examples: Labelled, vector: Floats, hinge: float) -> tuple[float, float]:
+    evidence, status = document["evidence"], document["status"]
     radius = float(evidence["radius"])
+    if status.startswith("separable"):
+        if not hinge <= float(evidence["gap"]):
+            raise CertificateError(f"the weights lose {hinge!r}, so that they do not separate the examples")
+    elif not status.endswith(f" within |u| <= {radius:g}"):
+        raise CertificateError(f"the status {status!r} does not end with 'within |u| <= {radius:g}', what is proved")
     largest = float(np.abs(vector).max())
     if largest > radius * (1 + ROUNDING):
         raise CertificateError(f"a weight of {largest!r} lies outside the radius {radius!r}")

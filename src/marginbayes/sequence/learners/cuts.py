@@ -224,6 +224,7 @@ class _Rounds:
             "regularizer": self.regularizer.name,
             "strength": self.strength,
             "margin": self.margin,
+            "gap": self.tol,
             "weights": self.best_weights,
             **self.proof,
             **evidence,

@@ -79,10 +79,7 @@ class StructuredConvex(WeightLearner):
         status = search.run(self.max_rounds)
         separable = search.loss <= self.tol
         size = 1.0 if separable else (strength * search.loss) ** (-1.0 / 3.0)
-        if separable:
-            status = "separable: no optimum is attained"
-        elif status == "optimal":
-            status = f"optimal within |u| <= {radius:g}"
+        status = "separable: no optimum is attained" if separable else f"{status} within |u| <= {radius:g}"
         certificate = search.certificate(status)
         return WeightResult(size * search.best, certificate, tuple(o for _, o, _ in search.trace))
 
@@ -203,6 +200,7 @@ class _CuttingPlanes:
             "regularizer": "box",
             "radius": self.radius,
             "margin": 1.0,
+            "gap": self.tol,
             "weights": self.best,
             **self._proof(),
             **self.examples.describe(),

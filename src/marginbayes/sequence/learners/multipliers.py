@@ -197,6 +197,7 @@ class _Solver:
             "regularizer": self.regularizer.name,
             "strength": self.strength,
             "margin": self.margin,
+            "gap": self.tol,
             "weights": self.best_weights,
             "potentials": zero if self.dual.potentials is None else self.dual.potentials,
             "potential_margin": self.dual.potential_margin,

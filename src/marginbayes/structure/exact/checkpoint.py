@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +35,17 @@ class Checkpoint:
         self.path = None if path is None else Path(path)
         self.seconds, self.last = seconds, time.perf_counter()
 
-    def resume(self, instance: Instance) -> Search | None:
+    def resume(self, instance: Instance, gap: float) -> Search | None:
         """The search in the file, or None where there is no file yet."""
-        return None if self.path is None or not self.path.exists() else load_search(self.path, instance)
+        if self.path is None or not self.path.exists():
+            return None
+        search = load_search(self.path, instance)
+        if search.pruned - search.incumbent.objective > search.tolerance(gap):
+            raise ValueError(
+                f"the checkpoint {self.path} was written with a greater gap and has cut off what gap={gap!r} asks for; "
+                "name another file, or remove it to start anew"
+            )
+        return search
 
     def tick(self, search: Search) -> None:
         """Write the file if it is time."""
@@ -123,10 +132,10 @@ class _Pool:
 def load_search(path: Path, instance: Instance) -> Search:
     """The search in a file; refuses one of another problem."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         meta = json.loads(arrays["meta"].tobytes())
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise ValueError(f"the checkpoint {path} cannot be read ({error}); remove it to start anew") from None
     if meta["fingerprint"] != fingerprint(instance):
         raise ValueError(

@@ -156,8 +156,10 @@ class ExactMargin(StructureLearner):
         file = Checkpoint(self.checkpoint, self.checkpoint_seconds)
         with interruptible() as wished:
             polish = math.inf if self.time_limit is None else FIRST * self.time_limit
-            limits = Limits(self.gap, self.node_limit or math.inf, deadline, polish, wished)
-            search = file.resume(instance) or self._begin(instance, schema, limits, began)
+            limits = Limits(
+                self.gap, math.inf if self.node_limit is None else self.node_limit, deadline, polish, wished
+            )
+            search = file.resume(instance, self.gap) or self._begin(instance, schema, limits, began)
             try:
                 status = search.run(limits, self._threads, self._ticker(search, file))
             except KeyboardInterrupt:  # from the callback

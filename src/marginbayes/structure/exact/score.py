@@ -121,6 +121,7 @@ class ExactScore(StructureLearner):
             "equivalent_sample_size": float(self.ess),
             "cardinalities": list(rows.cardinalities),
             "space": space.to_evidence(),
+            "gap": self.gap,
             "parents": [list(own) for own in found.parents],
             **found.evidence,
         }

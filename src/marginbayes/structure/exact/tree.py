@@ -98,18 +98,27 @@ class Search:
     # -- beginning
 
     def open_problems(self, limits: Limits) -> None:
-        """Open one part for each set of class parents; the first one's relaxation gives multipliers for all."""
-        instance = self.instance
-        shares = np.zeros(instance.allowed.shape)
+        """Open one part for each set of class parents; the first one's relaxation gives multipliers for all.
+
+        All are on record before anything is worked on, which may end at any time.
+        """
+        shares = np.zeros(self.instance.allowed.shape)
         shares[np.arange(len(shares)), self.incumbent.choice] = 1.0
-        self._open(self.incumbent.top, Start.of(shares, NOTHING))
-        if len(instance.tops) == 1:
+        nothing, own = Start.of(shares, NOTHING), self.incumbent.top
+        tops = [own, *(top for top in range(len(self.instance.tops)) if top != own)]
+        first, *others = (self._root(self.proof.add(-1, (top,), False), top, nothing) for top in tops)
+        for node in others:
+            self.push(node)
+        if not others:
+            self.push(first)
             return
-        self._advance([self._pop()], ROOT, limits, None)
-        seed = self.heap[0][2].start if self.heap else Start.of(shares, NOTHING)
-        for top in range(len(instance.tops)):
-            if top != self.incumbent.top:
-                self._open(top, seed)
+        self._advance([first], limits, None)
+        advanced = [entry for entry in self.heap if entry[2].top == own]
+        if advanced:
+            seed = min(advanced)[2].start
+            better = [self._root(node.part, node.top, seed) for node in others]
+            self.heap = advanced + [(-node.bound, node.part, node) for node in better]
+            heapq.heapify(self.heap)
 
     def _polish(self, limits: Limits) -> None:
         """Look longer for a good structure: what can be cut off hangs on it."""
@@ -120,11 +129,11 @@ class Search:
 
         self.incumbent = iterated_search(self.instance, self.incumbent, rng, in_time=in_time)
 
-    def _open(self, top: int, start: Start) -> None:
-        part = self.proof.add(-1, (top,), False)
+    def _root(self, part: int, top: int, start: Start) -> Node:
+        """All structures of a set of class parents."""
         allowed = self.instance.root(top)
         found = evaluate(self.instance, top, start.multipliers)
-        self.push(Node.of(part, top, allowed, branch_bound(found, allowed), start))
+        return Node.of(part, top, allowed, branch_bound(found, allowed), start)
 
     # -- the loop
 
@@ -166,17 +175,17 @@ class Search:
         batch: list[Node] = []
         while self.heap and len(batch) < BATCH and -self.heap[0][0] > cutoff:
             batch.append(self._pop())
-        whole = [n for n in batch if self.proof.parent[n.part] < 0]
-        self._advance(whole, ROOT, limits, pool)
-        self._advance([n for n in batch if n not in whole], INSIDE, limits, pool)
+        self._advance(batch, limits, pool)
 
-    def _advance(self, batch: list[Node], effort: Effort, limits: Limits, pool: ThreadPoolExecutor | None) -> None:
+    def _advance(self, batch: list[Node], limits: Limits, pool: ThreadPoolExecutor | None) -> None:
+        """Work on parts that are taken off the heap; whatever happens, what became of each is put back."""
         cutoff = self.incumbent.objective + self.tolerance(limits.gap) / 2
         climbs = [self.nodes + k < EAGER or (self.nodes + k) % SELDOM == 0 for k in range(len(batch))]
 
         def work(node: Node, climb: bool) -> Expansion | None:
             if not limits.in_time():
                 return None
+            effort = ROOT if self.proof.parent[node.part] < 0 else INSIDE
             return expand(self.instance, node, cutoff, effort, climb, limits.in_time)
 
         done: list[Expansion | None] = [None] * len(batch)
