@@ -18,14 +18,7 @@ from marginbayes.data import Rows, Schema, Variable
 from marginbayes.data.encode import Encoder
 from marginbayes.data.frame import read_frame
 
-__all__ = ["PAPER", "Encoded", "Results", "desired", "encoded", "timed", "versions"]
-
-PAPER = (
-    *("australian", "breast", "chess", "cleve", "corral", "crx", "diabetes", "flare", "german", "glass", "glass2"),
-    *("heart", "hepatitis", "iris", "letter", "lymphography", "mofn-3-7-10", "pima", "satimage", "segment"),
-    *("shuttle-small", "soybean-large", "vehicle", "vote", "waveform-21", "abalone", "adult", "car", "mushroom"),
-    *("nursery", "spambase"),
-)
+__all__ = ["Encoded", "Results", "desired", "encoded", "timed", "versions"]
 
 
 class Encoded(NamedTuple):

@@ -25,8 +25,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from _exact import PAPER, Encoded, Results, desired, timed, versions
+from _exact import Encoded, Results, desired, timed, versions
 from _exact import encoded as read
+from _protocol import UCI
 
 from marginbayes.solvers import Moment
 from marginbayes.structure import ExactMargin, StructureResult
@@ -303,7 +304,7 @@ def main() -> None:
     elif args.part == "named":
         solve(results, "named", [i for i in NAMED if not args.sets or i[0] in args.sets], args.seconds, args.cpu)
     elif args.part == "all":
-        solve(results, "all", every(args.sets or PAPER, args.margin, args.p), args.seconds, args.cpu)
+        solve(results, "all", every(args.sets or UCI, args.margin, args.p), args.seconds, args.cpu)
     elif args.part == "root":
         root(results, every(args.sets or ROOT, args.margin, args.p), args.seconds)
     else:

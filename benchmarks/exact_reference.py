@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from _exact import PAPER, Encoded, encoded, timed
+from _exact import Encoded, encoded, timed
+from _protocol import UCI
 
 from marginbayes.structure import ExactScore
 from marginbayes.structure.exact.families import Families, ParentSpace, complete_rows, score_families
@@ -83,7 +84,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", help="names of data sets; by default those of the paper")
     parser.add_argument("--seconds", type=float, default=60.0, help="limit of each solve")
     args = parser.parse_args()
-    mdl(args.sets or PAPER, args.seconds)
+    mdl(args.sets or UCI, args.seconds)
 
 
 if __name__ == "__main__":

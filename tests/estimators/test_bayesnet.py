@@ -244,3 +244,17 @@ assert "numba" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", [BayesNetClassifier, AODEClassifier])
+def test_no_prior_makes_a_class_possible_that_was_never_seen(kind: type) -> None:
+    X, y = np.array([["a"], ["a"], ["b"], ["b"]]), np.array([0, 0, 1, 1])
+    clf = kind(smoothing=0.0).partial_fit(X, y, classes=[0, 1, 2])
+    assert clf.predict(X, prior=[0.3, 0.3, 0.4]).tolist() == y.tolist()
+    assert (clf.predict_proba(X, prior=[0.3, 0.3, 0.4])[:, 2] == 0).all()
+
+
+def test_class_weights_that_leave_no_row_are_refused_in_words() -> None:
+    X, y = categorical_data()
+    with pytest.raises(ValueError, match="class_weight leaves no row"):
+        BayesNetClassifier(class_weight={0: 0, 1: 0, 2: 0}).fit(X, y)

@@ -83,3 +83,12 @@ def test_impossible_rows_give_no_nan() -> None:
     assert found.log_odds[1] == -np.inf
     assert not np.isnan(clf.predict_log_proba(rows)).any()
     np.testing.assert_allclose(np.exp(clf.predict_log_proba(rows)), clf.predict_proba(rows))
+
+
+def test_a_class_without_any_possible_rival_is_compared_with_the_first_other_one() -> None:
+    X = pd.DataFrame({"a": list("xxyyzz")})
+    clf = BayesNetClassifier("nb", smoothing=0.0).fit(X, [0, 0, 1, 1, 2, 2])
+    found = clf.explain(X)
+    assert list(found.to_frame()["target"]) == [0, 0, 1, 1, 2, 2]
+    assert list(found.to_frame()["against"]) == [1, 1, 0, 0, 0, 0]
+    assert (found.log_odds == np.inf).all()

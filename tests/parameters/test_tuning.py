@@ -229,3 +229,24 @@ def test_wrong_choices_are_refused_by_name(arguments: dict[str, object], message
     network, rows = problem(9)
     with pytest.raises(ValueError, match=message):
         Tuned(MaximumLikelihood(), **{"grid": {"smoothing": [1.0]}, **arguments}).learn(network.schema, TAN, rows)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.25, 0.3, 0.4, 0.5])
+def test_the_share_that_is_held_out_is_the_one_that_was_asked_for_in_every_class(share: float) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.choice(3, 1000, p=[0.6, 0.3, 0.1]).astype(np.uint8)
+    rows = Rows(np.vstack([labels, np.arange(1000) % 200]).astype(np.uint8), (3, 200))
+    ((train, out),) = split(rows, None, share, 0)
+    assert len(train) + len(out) == 1000
+    for label in range(3):
+        count = int((labels == label).sum())
+        assert abs(int((out.codes[0] == label).sum()) - share * count) <= 1
+
+
+def test_a_setting_that_rules_a_held_out_row_out_is_the_worst_one() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 6, (40, 5)).astype(str), rng.integers(0, 3, 40)
+    tuned = Tuned(MaximumLikelihood(), {"smoothing": [0.0, 1.0]}, score="log_loss", random_state=0)
+    result = BayesNetClassifier("nb", tuned).fit(X, y).parameter_result_
+    assert result.best == {"smoothing": 1.0}
+    assert result.trials[0].score == -np.inf

@@ -249,3 +249,16 @@ def test_a_score_says_its_name_its_ceiling_and_what_it_refuses() -> None:
         row_score("accuracy")
     with pytest.raises(ValueError, match=r"gamma=0.0 must be a positive number"):
         row_score("sm", 0.0)
+
+
+def test_levels_for_missing_cells_count_as_part_of_a_table() -> None:
+    rng = np.random.default_rng(0)
+    codes = np.vstack([rng.integers(0, 2, 40), rng.integers(0, 3, (21, 40))])
+    codes[1:, 0], codes[1:, 1], codes[1:, 2] = 0, 1, 2  # two levels, and a missing cell
+    schema, rows = as_rows(codes, (2,) * 22)
+    own = Engine(schema, rows, row_score("cr"), 1.0, "laplace", 1e7)
+    with pytest.raises(ValueError, match="more than max_table"):
+        own.set_parents(21, tuple(range(1, 21)))
+    own.max_table = math.inf  # 3^21 cells are more than an index of 32 bits can tell apart
+    with pytest.raises(ValueError, match="more than max_table"):
+        own.set_parents(21, tuple(range(1, 21)))

@@ -100,7 +100,6 @@ def test_a_run_that_was_cut_anywhere_resumes_to_the_same_records(study, tmp_path
         part = Records(tmp_path / f"cut{cut}")
         part.path.parent.mkdir()
         part.path.write_bytes(content[:cut])
-        part._mend()
         run(study, part)
         assert essence(part) == essence(whole)
 
@@ -131,10 +130,24 @@ def test_an_error_is_a_record_and_stops_nothing(study):
     assert "no-such-structure" in record.result["error"]
 
 
-def test_a_task_over_its_budget_is_given_up(study):
-    task = next(t for t in study.tasks() if t.method.name == "tuned")
-    record = perform(task, budget=1e-3)
-    assert record.status == "over budget"
+def test_an_error_of_any_kind_is_a_record(study, monkeypatch):
+    def broken(_task):
+        raise RuntimeError("the solver gave up")
+
+    monkeypatch.setattr("marginbayes.study.runner.measure", broken)
+    record = perform(study.tasks()[0])
+    assert (record.status, record.result["error"]) == ("failed", "RuntimeError: the solver gave up")
+
+
+def test_a_task_over_its_budget_is_given_up_and_tried_again_when_asked(study, tmp_path):
+    tuned, records = study.only(["e"], methods=["tuned"]), Records(tmp_path / "run")
+    assert perform(tuned.tasks()[0], budget=1e-3).status == "over budget"
+    assert run(tuned, records, budget=1e-3).left == ()
+    assert {r.status for r in records} == {"over budget"}
+    run(tuned, records)
+    assert {r.status for r in records} == {"over budget"}
+    run(tuned, records, retry=True)
+    assert {r.status for r in records} == {"done"}
 
 
 def test_accuracy_is_that_of_a_plain_fit(study):

@@ -32,6 +32,7 @@ Budget = Annotated[
     float | None,
     typer.Option("--budget", metavar="SECONDS", help="Give a task up after so long.", show_default=False),
 ]
+Retry = Annotated[bool, typer.Option("--retry", help="Once more what failed or was given up.")]
 Experiments = Annotated[
     list[str] | None,
     typer.Option("--experiment", "-e", metavar="NAME", help="Only these experiments.", show_default=False),
@@ -50,6 +51,7 @@ def run(
     jobs: Jobs = 1,
     longest: Longest = None,
     budget: Budget = None,
+    retry: Retry = False,
     experiment: Experiments = None,
     set_: Sets = None,
     method: Methods = None,
@@ -64,8 +66,8 @@ def run(
 
     chosen = _chosen(load_study(file), quick, experiment, set_, method)
     records = Records(_folder(file, out))
-    _announce(chosen, plan(chosen, records.by_key(), longest), jobs)
-    left = perform(chosen, records, n_jobs=jobs, longest=longest, budget=budget, progress=_show)
+    _announce(chosen, plan(chosen, records.by_key(), longest, retry), jobs)
+    left = perform(chosen, records, n_jobs=jobs, longest=longest, budget=budget, retry=retry, progress=_show)
     output().print(f"{left.done} tasks done, {len(left.left)} left; records in {records.path}", soft_wrap=True)
 
 

@@ -92,8 +92,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _shifted(self, joint: Floats, prior: Any) -> Floats:
         if prior is None:
             return joint
-        with np.errstate(divide="ignore"):
-            return np.asarray(joint + np.log(check_prior(prior, self.classes_)) - np.log(self._class_prior()))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shifted = joint + np.log(check_prior(prior, self.classes_)) - np.log(self._class_prior())
+        return np.where(np.isneginf(joint), -np.inf, shifted)  # whatever the prior says of what cannot be
 
     # -- from tables to rows
 

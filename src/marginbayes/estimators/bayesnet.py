@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
 from marginbayes.estimators.explain import Explanation, explain
-from marginbayes.estimators.progress import Progress
+from marginbayes.estimators.progress import watched
 from marginbayes.estimators.proofs import write_certificates
 from marginbayes.estimators.streaming import Stream, can_stream
 from marginbayes.estimators.validation import read_training
@@ -31,7 +30,6 @@ __all__ = ["BayesNetClassifier"]
 Floats = NDArray[np.float64]
 
 MISSING = ("available", "em", "level")
-Learner = TypeVar("Learner", bound=StructureLearner | ParameterLearner)
 
 
 class BayesNetClassifier(BaseClassifier):
@@ -126,9 +124,11 @@ class BayesNetClassifier(BaseClassifier):
         structure, parameters = self._learners()
         data = read_training(self, X, y, sample_weight, self.class_weight)
         schema, rows = self._encode(data, missing_level=self.missing == "level")
-        found = self._watched(structure).learn(schema, rows)
+        with watched(structure, self.verbose) as learner:
+            found = learner.learn(schema, rows)
         self._stream: Stream | None = None
-        return self._store(data.classes, schema, found, self._watched(parameters).learn(schema, found.dag, rows))
+        with watched(parameters, self.verbose) as learner:
+            return self._store(data.classes, schema, found, learner.learn(schema, found.dag, rows))
 
     @available_if(can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BayesNetClassifier:
@@ -164,13 +164,6 @@ class BayesNetClassifier(BaseClassifier):
         if isinstance(self.structure, Dag):
             return Fixed(self.structure)
         return named_structure(self.structure, self.random_state)
-
-    def _watched(self, learner: Learner) -> Learner:
-        """The learner, with a progress line where the user wants one and the learner can show it."""
-        if not self.verbose or learner.get_params(deep=False).get("callback", self) is not None:
-            return learner
-        watched: Learner = clone(learner).set_params(callback=Progress())
-        return watched
 
     def _parameter_learner(self) -> ParameterLearner:
         if isinstance(self.parameters, ParameterLearner):

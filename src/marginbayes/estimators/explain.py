@@ -115,16 +115,19 @@ def _sides(
     if against is not None:
         second = np.full(len(joint), _class_index(against, classes, "against"))
     else:
-        rivals = joint.copy()
-        rivals[np.arange(len(joint)), first] = -np.inf
-        second = rivals.argmax(axis=1)
+        second = _best_besides(joint, first)
     if target is None and against is not None:
-        rivals = joint.copy()
-        rivals[np.arange(len(joint)), second] = -np.inf
-        first = rivals.argmax(axis=1)
+        first = _best_besides(joint, second)
     if (first == second).any():
         raise ValueError(f"target and against are the same class {classes[first[0]]!r}")
     return first, second
+
+
+def _best_besides(joint: Floats, own: NDArray[np.intp]) -> NDArray[np.intp]:
+    """For each row the most probable class besides one; the first of them where none is possible."""
+    rivals = np.maximum(joint, np.finfo(np.float64).min)
+    rivals[np.arange(len(joint)), own] = -np.inf
+    return np.asarray(rivals.argmax(axis=1))
 
 
 def _class_index(label: Any, classes: NDArray[Any], role: str) -> int:

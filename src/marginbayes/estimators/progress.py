@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from sklearn.base import BaseEstimator, clone
 
 from marginbayes.solvers import Moment
 from marginbayes.structure.base import Step
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "watched"]
+
+Learner = TypeVar("Learner", bound=BaseEstimator)
 
 
 class Progress:
@@ -31,5 +38,18 @@ class Progress:
 
     def close(self) -> None:
         """Leave the line."""
-        if self.count and sys.stderr.isatty():
+        if self.last and sys.stderr.isatty():
             sys.stderr.write("\n")
+
+
+@contextmanager
+def watched(learner: Learner, verbose: int) -> Iterator[Learner]:
+    """The learner, with a progress line where the user wants one and the learner can show it."""
+    if not verbose or learner.get_params(deep=False).get("callback", learner) is not None:
+        yield learner
+        return
+    progress = Progress()
+    try:
+        yield clone(learner).set_params(callback=progress)
+    finally:
+        progress.close()

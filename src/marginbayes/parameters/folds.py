@@ -20,11 +20,22 @@ TIE = 1e-9
 
 def deal(rows: Rows, parts: int, random_state: int | None = None) -> NDArray[np.intp]:
     """For each row its part, 0 to parts - 1: shuffled, then dealt out class by class."""
-    order = np.random.default_rng(random_state).permutation(len(rows))
-    order = order[np.argsort(rows.codes[0][order], kind="stable")]
     part = np.empty(len(rows), np.intp)
-    part[order] = np.arange(len(rows)) % parts
+    part[_shuffled_by_class(rows, random_state)] = np.arange(len(rows)) % parts
     return part
+
+
+def _held_out(rows: Rows, share: float, random_state: int | None) -> NDArray[np.bool_]:
+    """The rows of a share of every class: of the shuffled rows the first, and one whenever the share is full again."""
+    full = np.floor(np.arange(-1, len(rows)) * share + 1e-9)
+    out = np.empty(len(rows), bool)
+    out[_shuffled_by_class(rows, random_state)] = np.diff(full) > 0
+    return out
+
+
+def _shuffled_by_class(rows: Rows, random_state: int | None) -> NDArray[np.intp]:
+    order = np.random.default_rng(random_state).permutation(len(rows))
+    return np.asarray(order[np.argsort(rows.codes[0][order], kind="stable")])
 
 
 def split(rows: Rows, cv: int | None, holdout: float | None, random_state: int | None) -> list[tuple[Rows, Rows]]:
@@ -33,11 +44,14 @@ def split(rows: Rows, cv: int | None, holdout: float | None, random_state: int |
     Rows whose class is missing are left out.
     """
     rows = rows.take(rows.codes[0] < rows.cardinalities[0])
-    parts = cv if cv is not None else max(2, round(1.0 / float(holdout or 0.5)))
+    parts = 2 if cv is None else cv
     if len(rows) < parts:
         raise ValueError(f"{len(rows)} rows cannot be dealt into {parts} parts; give more rows or fewer parts")
+    if cv is None:
+        out = _held_out(rows, 0.5 if holdout is None else holdout, random_state)
+        return [(rows.take(~out), rows.take(out))]
     part = deal(rows, parts, random_state)
-    return [(rows.take(part != k), rows.take(part == k)) for k in range(parts if cv is not None else 1)]
+    return [(rows.take(part != k), rows.take(part == k)) for k in range(parts)]
 
 
 def accuracy(scores: Floats, labels: NDArray[Any], weights: Floats | None) -> float:
@@ -47,5 +61,7 @@ def accuracy(scores: Floats, labels: NDArray[Any], weights: Floats | None) -> fl
 
 
 def log_loss(scores: Floats, labels: NDArray[Any], weights: Floats | None) -> float:
-    """Mean of -log P(class | row)."""
-    return -float(np.average(log_softmax(scores, axis=1)[np.arange(len(labels)), labels], weights=weights))
+    """Mean of -log P(class | row); no number where every class of a row is impossible."""
+    with np.errstate(invalid="ignore"):
+        own = log_softmax(scores, axis=1)[np.arange(len(labels)), labels]
+    return -float(np.average(own, weights=weights))

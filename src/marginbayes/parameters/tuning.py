@@ -43,8 +43,9 @@ class Trial:
 
     @property
     def score(self) -> float:
-        """Mean over the folds; higher is better."""
-        return float(np.mean(self.scores))
+        """Mean over the folds; higher is better. What gives a held-out row no probability at all is worst."""
+        mean = float(np.mean(self.scores))
+        return -np.inf if np.isnan(mean) else mean
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +16,7 @@ from marginbayes.data.encode import Encoder, categorical_mask
 from marginbayes.data.frame import Frame
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
-from marginbayes.estimators.progress import Progress
+from marginbayes.estimators.progress import watched
 from marginbayes.estimators.validation import Training, read_features, read_training
 from marginbayes.network import Network
 from marginbayes.sequence.ids import Chains, chains_of, id_column, separate_ids
@@ -136,7 +136,8 @@ class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = _chain_weights(data.weights, chains)
         examples = ChainExamples(model, cells, chains.offsets, data.labels[chains.order], weights)
         self.ids_given_ = sequence is not None
-        result = _with_rows(self._watched(learner).learn(examples), chains)
+        with watched(learner, self.verbose) as own:
+            result = _with_rows(own.learn(examples), chains)
         return self._store(data.classes, schema, model, result, examples)
 
     def _check(self, sequence: Any) -> None:
@@ -157,12 +158,6 @@ class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
         )
         return encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), frame)
-
-    def _watched(self, learner: WeightLearner) -> WeightLearner:
-        if not self.verbose or learner.get_params(deep=False).get("callback", self) is not None:
-            return learner
-        watched: WeightLearner = clone(learner).set_params(callback=Progress())
-        return watched
 
     def _store(
         self, classes: NDArray[Any], schema: Schema, model: ChainModel, result: WeightResult, examples: ChainExamples

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
-from marginbayes.estimators.progress import Progress
+from marginbayes.estimators.progress import watched
 from marginbayes.estimators.validation import read_features
 from marginbayes.graph import Dag
 from marginbayes.graph.tree import maximum_spanning_forest
@@ -115,7 +115,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         n = len(targets.names)
         model = TreeModel(cards[:n], self._parents(targets), cards[n:])
         examples = TreeExamples(model, model.cells(codes), targets.labels.T, targets.weights)
-        result = self._watched(learner).learn(examples)
+        with watched(learner, self.verbose) as own:
+            result = own.learn(examples)
         self.flat_ = targets.flat
         self.schema_, self.model_, self.parameter_result_ = schema, model, result
         self.classes_ = targets.classes[0] if targets.flat else list(targets.classes)
@@ -138,12 +139,6 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 raise ValueError(f"the target {targets.names[child]!r} has two parents; a tree allows one")
             parents[child] = _position(above, targets.names)
         return tuple(parents)
-
-    def _watched(self, learner: WeightLearner) -> WeightLearner:
-        if not self.verbose or learner.get_params(deep=False).get("callback", self) is not None:
-            return learner
-        watched: WeightLearner = clone(learner).set_params(callback=Progress())
-        return watched
 
     # -- answers
 

@@ -259,7 +259,7 @@ class _Path:
         self.timid = max(self.boldest, 0.5 * self.timid) if length > 0.95 else min(TIMID, 1.5 * self.timid)
         self.weights = self.weights + length * d_weights
         self.totals = self.totals * np.exp(length * d_logs)
-        self.held = advance(length, NEARLY, self.layout.labels, *self._rows, *self.change)
+        advance(length, NEARLY, self.layout.labels, *self._rows, *self.change)
         if self.share < 1.0 and length > 0.3:
             grown = min(1.0, GROW * self.share)
             self.spare += (grown - self.share) * self.problem.caps

@@ -68,7 +68,6 @@ def solve_hinge(
     *,
     tol: float = 1e-7,
     max_bytes: float = 2e9,
-    seed: int = 0,
     callback: Callable[[Moment], object] | None = None,
 ) -> HingeSolution:
     """Weights of least loss with a proof; Ctrl-C keeps the best so far.
@@ -83,7 +82,7 @@ def solve_hinge(
     max_bytes : float
         The largest matrix that may be factorised.
     """
-    return _Search(rows, fixed, tol, max_bytes, seed, callback).run()
+    return _Search(rows, fixed, tol, max_bytes, callback).run()
 
 
 class _Search:
@@ -95,13 +94,12 @@ class _Search:
         fixed: Booleans,
         tol: float,
         max_bytes: float,
-        seed: int,
         callback: Callable[[Moment], object] | None,
     ) -> None:
         from marginbayes.kernels.hinge import cascade
 
         self.began = time.perf_counter()
-        self.rows, self.tol, self.max_bytes, self.seed, self.callback = rows, tol, max_bytes, seed, callback
+        self.rows, self.tol, self.max_bytes, self.callback = rows, tol, max_bytes, callback
         self.levels = np.zeros(rows.shape, np.int32)
         self.killed = np.zeros((len(rows), rows.shape[1]), np.int32)
         self.depth = cascade(rows.cells, rows.labels, self.levels, self.killed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -79,6 +79,21 @@ class Constraints:
         for v in kept & dropped:
             raise ValueError(f"{names[v]!r} must be kept, yet the edge from the class to it is forbidden")
         return Rules(k, allowed, tuple(required), frozenset(kept), dropped)
+
+    def compile_below(self, names: Sequence[str], k: int) -> tuple[Rules, set[int], set[int]]:
+        """The same where the class may have parents: rules among the features, and the features that must, and must
+        not, be parents of the class.
+        """
+        top, index = names[0], {name: i for i, name in enumerate(names)}
+        above, below = [], []
+        for edges in (self.required, self.forbidden):
+            for name in (a for a, b in edges if b == top):
+                if not index.get(name):
+                    raise ValueError(f"the constraints have an edge {name!r} -> {top!r}, but {name!r} is not a feature")
+            above.append({index[a] for a, b in edges if b == top})
+            below.append([edge for edge in edges if edge[1] != top])
+        rules = replace(self, required=below[0], forbidden=below[1]).compile(names, k)
+        return rules, above[0], above[1]
 
     def _known(self, names: Sequence[str]) -> dict[str, int]:
         index = {name: i for i, name in enumerate(names)}

@@ -22,6 +22,8 @@ Parents = tuple[int, ...] | None  # the feature parents; None: the feature is dr
 
 # Rows that must have the usual code of a variable for it to be worth a list of the others.
 LEAST_USUAL = 0.25
+# Cells of a table, the class left out, that an index of a row can tell apart.
+MOST_CELLS = 2**32
 SMOOTHINGS = ("laplace", "ess", "floor")
 
 
@@ -235,8 +237,8 @@ class Engine:
         return index
 
     def _check_table(self, child: int, parents: Sequence[int]) -> None:
-        cells = math.prod(int(self.cards[v]) for v in (0, child, *parents))
-        if cells > self.max_table:
+        cells = math.prod(int(self.radix[v]) for v in (child, *parents)) * self._classes
+        if cells > min(self.max_table, MOST_CELLS * self._classes):
             names = self.schema.names
             raise ValueError(
                 f"the table of {names[child]!r} given {', '.join(repr(names[p]) for p in (0, *parents))} would have "

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbayes.graph.treewidth import has_treewidth_at_most
 from marginbayes.structure.engine import Engine, Parents
 from marginbayes.structure.search import Search, Trial
 
@@ -122,7 +121,7 @@ class Neighbourhood:
             return False
         if any(parent in self.engine.ancestors(p) for p in own if p != parent):
             return False
-        return self._narrow(self._reversed(parent, child, own).families)
+        return self.search.stays_narrow(self._reversed(parent, child, own).families)
 
     def _reversed(self, parent: int, child: int, own: tuple[int, ...]) -> Move:
         above = self.engine.parents[parent] or ()
@@ -151,19 +150,12 @@ class Neighbourhood:
             return False
         if not self.rules.allowed[parent, child] or child in engine.ancestors(parent):
             return False
-        return self._narrow({child: (*kept, parent)})
+        return self.search.stays_narrow({child: (*kept, parent)})
 
     def _joined(self, trial: Trial, parent: int) -> Move:
         own = self.engine.parents[trial.child]
         change = "restore" if own is None else "add" if len(trial.kept) == len(own) else "replace"
         return Move(change, parent, trial.child, {trial.child: (*trial.kept, parent)})
-
-    def _narrow(self, families: Mapping[int, Parents]) -> bool:
-        """Whether the treewidth stays at most k, where that is asked for."""
-        if not self.search.treewidth or self.rules.k < 2:
-            return True
-        cliques = [[*(families.get(i, p) or ()), i] for i, p in enumerate(self.engine.parents)]
-        return has_treewidth_at_most(cliques, self.rules.k)
 
 
 def _minus(parents: tuple[int, ...], parent: int) -> tuple[int, ...]:

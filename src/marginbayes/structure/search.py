@@ -87,7 +87,7 @@ class Search:
             return False
         return self.stays_narrow({child: (*own, parent)})
 
-    def stays_narrow(self, changes: Mapping[int, Sequence[int]]) -> bool:
+    def stays_narrow(self, changes: Mapping[int, Parents]) -> bool:
         """Whether the moralised graph of the features keeps treewidth k with these parents of some children.
 
         True wherever nobody asked for it.

@@ -26,13 +26,17 @@ class Plan:
         return sum(seconds for _, seconds in self.left)
 
 
-def plan(study: Study, records: Mapping[str, Record], longest: float | None = None) -> Plan:
+def plan(study: Study, records: Mapping[str, Record], longest: float | None = None, retry: bool = False) -> Plan:
     """Plan of a study: cheap tasks first; those above `longest` seconds are left out.
+
+    Tasks that failed or were given up count as done, unless they are to be tried again.
 
     A task is estimated by what its method took on other splits of the same set, else by the method's own expectation,
     corrected by how far that was off on other sets.
     """
     tasks = study.tasks()
+    if retry:
+        records = {key: record for key, record in records.items() if record.status == "done"}
     seen, bias = _seen(records.values()), _bias(tasks, records)
     left = [(task, _estimate(task, seen, bias)) for task in tasks if task.key not in records]
     kept = [(task, seconds) for task, seconds in left if longest is None or seconds <= longest]

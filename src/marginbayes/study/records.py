@@ -61,8 +61,9 @@ class Records:
         """Records by the key of their task."""
         if not self.path.exists():
             return {}
-        found = {}
-        for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), 1):
+        found, text = {}, self.path.read_text(encoding="utf-8")
+        # What a crash left of a last line counts as not there; the next record takes its place.
+        for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
             if not line.strip():
                 continue
             try:

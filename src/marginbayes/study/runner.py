@@ -33,6 +33,7 @@ def run(
     n_jobs: int | None = None,
     longest: float | None = None,
     budget: float | None = None,
+    retry: bool = False,
     progress: Progress | None = None,
 ) -> Plan:
     """Plan of what is still left after running a study.
@@ -51,10 +52,12 @@ def run(
         Tasks that are expected to take more seconds are left for another time.
     budget : float or None
         Seconds after which a task is given up, which is recorded too.
+    retry : bool
+        Run tasks that failed or were given up once more.
     progress : callable, optional
         Called with each record, the number of finished tasks, of all tasks, and the seconds that the rest may take.
     """
-    work = plan(study, records.by_key(), longest)
+    work = plan(study, records.by_key(), longest, retry)
     jobs = (delayed(perform)(task, budget) for task, _ in work.left)
     clock = _Clock(work, effective_n_jobs(n_jobs))
     for record in Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(jobs):
@@ -75,7 +78,7 @@ def perform(task: Task, budget: float | None = None) -> Record:
             result = measure(task)
     except OverBudget:
         status, result = "over budget", {"budget": budget}
-    except (ValueError, TypeError, KeyError, ImportError, MemoryError, FloatingPointError, AttributeError) as error:
+    except Exception as error:  # noqa: BLE001  (whatever a method raises, the other tasks go on)
         status, result = "failed", {"error": f"{type(error).__name__}: {error}"}
     seconds = time.perf_counter() - start
     return Record(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
@@ -54,12 +54,11 @@ class ParentSpace:
     ) -> ParentSpace:
         """The space that obeys the constraints; in a classifier, a feature that is dropped has no edge at all."""
         known = constraints or Constraints()
-        rules = _among_features(known, names[0]).compile(names, k if max_parents is None else max_parents)
+        rules, above, never = known.compile_below(names, k if max_parents is None else max_parents)
         n, index = len(names), {name: i for i, name in enumerate(names)}
         required = [set(own) for own in rules.required]
         forbidden = [{p for p in range(n) if p != i and not rules.allowed[p, i]} for i in range(n)]
-        required[0] = {_feature(index, a, names[0]) for a, b in known.required if b == names[0]}
-        forbidden[0] = {_feature(index, a, names[0]) for a, b in known.forbidden if b == names[0]}
+        required[0], forbidden[0] = above, never
         kept = {index[v] for v in known.keep} | {index[b] for a, b in known.required if a == names[0]}
         if max_parents is None:
             kept |= rules.keep
@@ -113,21 +112,6 @@ class ParentSpace:
             "required": [[p, child] for child, own in enumerate(self.required) for p in sorted(own)],
             "forbidden": [[p, child] for child, own in enumerate(self.forbidden) for p in sorted(own)],
         }
-
-
-def _among_features(constraints: Constraints, target: str) -> Constraints:
-    """The constraints without the edges that lead to the class."""
-    return replace(
-        constraints,
-        required=[edge for edge in constraints.required if edge[1] != target],
-        forbidden=[edge for edge in constraints.forbidden if edge[1] != target],
-    )
-
-
-def _feature(index: dict[str, int], name: str, target: str) -> int:
-    if not index.get(name):
-        raise ValueError(f"the constraints have an edge {name!r} -> {target!r}, but {name!r} is not a feature")
-    return index[name]
 
 
 def _check(names: Sequence[str], required: Sequence[set[int]], forbidden: Sequence[set[int]], most: list[int]) -> None:

@@ -24,7 +24,6 @@ __all__ = ["Formulation", "FullBound", "MilpResult", "full_lp_bound", "solve_mil
 
 Floats = NDArray[np.float64]
 Set = tuple[int, ...]
-Tell = Callable[[float, float, str], None]
 
 ACYCLICITY = ("order", "clusters", "both")
 SOLVERS = ("highs", "scip")
@@ -170,7 +169,8 @@ def solve_milp(
     if solver == "scip":
         from marginbayes.structure.exact.scip import solve_scip
 
-        return solve_scip(form, run.left, gap, known_clusters, acyclicity != "order")
+        order, lazy = acyclicity != "clusters", acyclicity != "order"
+        return solve_scip(form, run.left, gap, known_clusters, order=order, lazy=lazy)
     return run.highs(known_clusters, order=acyclicity != "clusters")
 
 

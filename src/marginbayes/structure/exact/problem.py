@@ -18,7 +18,7 @@ missing adds nothing to its row; a missing parent is summed over, which leaves t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -174,35 +174,18 @@ def _rules(
     names: Sequence[str], k: int, class_parents: int, constraints: Constraints | None
 ) -> tuple[Rules, set[int], set[int]]:
     """Rules among the features, and the features that must, and must not, be parents of the class."""
-    given = constraints or Constraints()
-    top, index = names[0], {name: i for i, name in enumerate(names)}
-    below = replace(
-        given,
-        required=[e for e in given.required if e[1] != top],
-        forbidden=[e for e in given.forbidden if e[1] != top],
-    )
-    rules = below.compile(names, k)
-    required, forbidden = (
-        {_feature(index, a, top) for a, b in edges if b == top} for edges in (given.required, given.forbidden)
-    )
-    named = {i: name for name, i in index.items()}
+    rules, required, forbidden = (constraints or Constraints()).compile_below(names, k)
     if len(required) > class_parents:
-        listed = ", ".join(repr(named[f]) for f in sorted(required))
+        listed = ", ".join(repr(names[f]) for f in sorted(required))
         raise ValueError(
-            f"{listed} must be parents of the class {top!r}, but class_parents={class_parents} allows fewer"
+            f"{listed} must be parents of the class {names[0]!r}, but class_parents={class_parents} allows fewer"
         )
     for f in sorted(required & (forbidden | rules.dropped | rules.keep)):
         raise ValueError(
-            f"the edge {named[f]!r} -> {top!r} is required, but it is forbidden, or {named[f]!r} must be dropped or "
-            "be a child of the class"
+            f"the edge {names[f]!r} -> {names[0]!r} is required, but it is forbidden, or {names[f]!r} must be dropped "
+            "or be a child of the class"
         )
     return rules, required, forbidden
-
-
-def _feature(index: dict[str, int], name: str, top: str) -> int:
-    if not index.get(name):
-        raise ValueError(f"the constraints have an edge {name!r} -> {top!r}, but {name!r} is not a feature")
-    return index[name]
 
 
 def family_scores(samples: Samples, variable: int, parents: Sequence[int], binary: bool, smoothing: float) -> Floats:

@@ -21,12 +21,12 @@ STATUS = {"optimal": "optimal", "gaplimit": "optimal", "timelimit": "time limit"
 
 
 def solve_scip(
-    form: Formulation, time_limit: float | None, gap: float, clusters: Sequence[Set], lazy: bool
+    form: Formulation, time_limit: float | None, gap: float, clusters: Sequence[Set], *, order: bool, lazy: bool
 ) -> MilpResult:
-    """Solution by SCIP; `lazy`: cluster inequalities as they are violated, instead of order constraints."""
+    """Solution by SCIP; `order`: with order constraints, `lazy`: with cluster inequalities as they are violated."""
     from marginbayes.structure.exact.milp import MilpResult
 
-    model, columns = _model(form, clusters, order=not lazy)
+    model, columns = _model(form, clusters, order=order)
     model.setParam("limits/gap", gap)
     if time_limit is not None:
         model.setParam("limits/time", time_limit)
