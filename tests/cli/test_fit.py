@@ -191,3 +191,14 @@ def test_a_search_and_discriminative_tables_are_options_of_fit_and_evaluate(
     assert "2tree-cr against nb" in run("evaluate", "iris", "-s", "nb", "-s", "2tree-cr", "--folds", 2).stdout
     fails("fit", "iris", "-s", "aode", "-p", "cl")
     fails("fit", "iris", "-p", "cl", "--missing", "em")
+
+
+def test_what_an_interrupt_cut_short_is_said_to_be_so(run: Run, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from marginbayes.parameters import descent
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(descent, "lbfgs", interrupted)
+    result = run("fit", table, "-t", "outcome", "-s", "nb", "-p", "cl")
+    assert result.stderr == "Note: interrupted; the model is the best so far\n"

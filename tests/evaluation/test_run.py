@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import time
 from itertools import islice
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
@@ -58,3 +63,27 @@ def test_a_class_that_only_the_test_rows_have_gets_probability_zero() -> None:
     assert outcome.log_proba[:, 0].tolist() == [-np.inf, -np.inf]
     np.testing.assert_allclose(np.exp(outcome.log_proba).sum(axis=1), 1)
     assert outcome.truth.tolist() == [0, 2]
+
+
+class CutShort(GaussianNB):
+    """Pressed Ctrl-C while it learns, it answers with what it has, as learners do that keep their best so far."""
+
+    fits = 0
+
+    def fit(self, X, y):
+        CutShort.fits += 1
+        if CutShort.fits == 2:
+            with contextlib.suppress(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(10)
+        return super().fit(X, y)
+
+
+def test_a_fit_that_ctrl_c_cuts_short_is_no_outcome():
+    X, y = load_iris(return_X_y=True)
+    outcomes = run({"cut": CutShort()}, stratified_tasks(X, y, 5, random_state=0), np.unique(y))
+    next(outcomes)
+    with pytest.raises(KeyboardInterrupt):
+        next(outcomes)
+    assert CutShort.fits == 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

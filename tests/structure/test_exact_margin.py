@@ -156,3 +156,10 @@ def test_bad_choices_are_refused_by_name(choices: dict, message: str) -> None:
     schema, rows = random_problem(0, [2, 2, 2], 20)
     with pytest.raises(ValueError, match=message):
         ExactMargin(**choices).learn(schema, rows)
+
+
+@pytest.mark.parametrize("margin", ["sm", "sbm"])
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_a_parent_of_one_level_says_something_where_it_is_missing(margin: str, seed: int) -> None:
+    schema, rows = random_problem(seed, [2, 2, 2, 1, 2], 30, missing=0.3)
+    assert_best(ExactMargin(margin, p=0.9), schema, rows)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from marginbayes.study import Records, load_study, run
+from marginbayes.study import Records, load_study, run, runner
 from marginbayes.study.plan import plan
 from marginbayes.study.runner import perform
 from marginbayes.study.statistics import beats, cell
@@ -128,6 +128,27 @@ def test_an_error_is_a_record_and_stops_nothing(study):
     record = perform(task)
     assert record.status == "failed"
     assert "no-such-structure" in record.result["error"]
+
+
+def test_a_task_that_ctrl_c_cuts_short_leaves_no_record(study, tmp_path, monkeypatch):
+    measure, calls = runner.measure, []
+
+    def cut_short(task):
+        calls.append(task)
+        if len(calls) == 2:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(10)
+            except KeyboardInterrupt:
+                pass  # as learners do that keep their best so far
+        return measure(task)
+
+    monkeypatch.setattr(runner, "measure", cut_short)
+    records = Records(tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        run(study, records)
+    assert len(calls) == 2
+    assert [r.key for r in records] == [calls[0].key]
 
 
 def test_an_error_of_any_kind_is_a_record(study, monkeypatch):

@@ -168,9 +168,11 @@ def _learn(classifier: Any, rows: Training) -> tuple[float, float]:
 
 def _note_interrupted(classifier: Any) -> None:
     for name in ("structure_result_", "parameter_result_"):
-        proof = getattr(getattr(classifier, name, None), "certificate", None)
-        if proof is not None and proof.status == "interrupted":
-            near = f", its objective within {proof.gap:.1e} of the bound" if math.isfinite(proof.gap) else ""
+        result = getattr(classifier, name, None)
+        proof = getattr(result, "certificate", None)
+        if any(getattr(found, "status", "").startswith("interrupted") for found in (result, proof)):
+            gap = math.inf if proof is None else proof.gap
+            near = f", its objective within {gap:.1e} of the bound" if math.isfinite(gap) else ""
             note(f"interrupted; the model is the best so far{near}")
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from marginbayes.evaluation.folds import Task
+from marginbayes.solvers.interrupt import all_or_nothing
 
 __all__ = ["Outcome", "run"]
 
@@ -77,7 +78,8 @@ def run(estimators: Mapping[str, Any], tasks: Iterable[Task], classes: Any) -> I
 
 def _outcome(name: str, estimator: Any, task: Task, classes: NDArray[Any]) -> Outcome:
     start = time.perf_counter()
-    estimator.fit(task.X_train, task.y_train)
+    with all_or_nothing():
+        estimator.fit(task.X_train, task.y_train)
     fitted = time.perf_counter()
     log_proba = np.full((len(task.y_test), len(classes)), -np.inf)
     log_proba[:, np.searchsorted(classes, estimator.classes_)] = estimator.predict_log_proba(task.X_test)

@@ -12,6 +12,7 @@ from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 
+from marginbayes.solvers.interrupt import all_or_nothing
 from marginbayes.study.kinds import measure
 from marginbayes.study.plan import Plan, plan
 from marginbayes.study.records import Record, Records, versions
@@ -70,10 +71,12 @@ def run(
 
 def perform(task: Task, budget: float | None = None) -> Record:
     """Record of one task; an error is part of the record and does not stop the others."""
+    import numba  # noqa: F401  (before the clock runs: an import that is broken off leaves half a package)
+
     start = time.perf_counter()
     status, result = "done", {}
     try:
-        with _limited(budget), warnings.catch_warnings():
+        with all_or_nothing(), _limited(budget), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = measure(task)
     except OverBudget:

@@ -239,14 +239,16 @@ def _tables(samples: Samples, allowed: Flags, margin: str, smoothing: float, max
 def _without_copies(allowed: Flags, data: Tables) -> tuple[Flags, tuple[tuple[int, int, int], ...]]:
     """Take out options that add to every margin what an option without feature parents adds as well.
 
-    So it is with a feature of one level, alone or as a parent. A structure stays acyclic when such an edge goes.
+    So it is with a feature of one level, alone or, if it is never missing, as a parent: where it is, a table given it
+    has other counts. A structure stays acyclic when such an edge goes.
     """
     allowed, found = allowed.copy(), []
+    constant = (data.levels == 1) & (data.codes < data.levels[:, None]).all(axis=1)
     for i, levels in enumerate(data.levels):
         for o in np.flatnonzero(allowed[i]):
             if o > 0 and levels == 1 and allowed[i, 0]:
                 found.append((i, int(o), 0))
-            elif o > 1 and data.levels[o - 2] == 1 and allowed[i, 1]:
+            elif o > 1 and constant[o - 2] and allowed[i, 1]:
                 found.append((i, int(o), 1))
             else:
                 continue
