@@ -258,3 +258,30 @@ def test_class_weights_that_leave_no_row_are_refused_in_words() -> None:
     X, y = categorical_data()
     with pytest.raises(ValueError, match="class_weight leaves no row"):
         BayesNetClassifier(class_weight={0: 0, 1: 0, 2: 0}).fit(X, y)
+
+
+@pytest.mark.parametrize("parameters", ["ml", "cl", "mm", "m3n", "mm-hybrid"])
+def test_the_class_frequencies_of_the_training_rows_as_prior_change_nothing(parameters: str, tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random(400) < 0.1).astype(int)
+    X = pd.DataFrame({f"f{i}": np.where(rng.random(400) < 0.7, y, 1 - y).astype(str) for i in range(4)})
+    clf = BayesNetClassifier("nb", parameters, smoothing=1e-9 if parameters == "ml" else 1.0).fit(X, y)
+    prior = [1 - y.mean(), y.mean()]
+    np.testing.assert_allclose(clf.predict_proba(X, prior=prior), clf.predict_proba(X), atol=1e-9)
+    clf.network_.to_json(tmp_path / "model.json")
+    again = BayesNetClassifier.from_network(Network.from_json(tmp_path / "model.json"))
+    np.testing.assert_allclose(again.predict_proba(X, prior=prior), clf.predict_proba(X), atol=1e-9)
+    shifted = clf.predict_proba(X, prior=[0.5, 0.5])
+    odds = np.log(clf.predict_proba(X)) @ [-1, 1] - np.log(prior) @ np.array([-1, 1])
+    np.testing.assert_allclose(np.log(shifted) @ [-1, 1], odds, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "UInt8", "boolean"])
+def test_labels_of_nullable_types_keep_their_kind(dtype: str) -> None:
+    X, y = categorical_data()
+    clf = BayesNetClassifier("nb").fit(X, pd.Series(np.minimum(y, 1)).astype(dtype))
+    assert clf.classes_.dtype.kind == {"Int64": "i", "UInt8": "u", "boolean": "b"}[dtype]
+    missing = pd.Series(y).astype("Int64")
+    missing[3] = pd.NA
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        BayesNetClassifier("nb").fit(X, missing)

@@ -179,3 +179,14 @@ def test_a_descent_takes_as_many_steps_as_it_may(steps: int) -> None:
     rows = drawn.sample(3000, rng)
     found = ConditionalLikelihood(l2=1e-3, tol=0.0, max_iter=steps).learn(drawn.schema, drawn.dag, rows)
     assert len(found.path) == steps
+
+
+@pytest.mark.parametrize("l2", [10.0, 1e3, 1e6])
+def test_rows_that_likelihood_has_all_right_do_not_make_it_overconfident(l2: float) -> None:
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 30)
+    X = np.where(rng.random((30, 150)) < 0.6, y[:, None], 1 - y[:, None]).astype(str)
+    likely, shrunk = (BayesNetClassifier("nb", p).fit(X, y) for p in ("ml", ConditionalLikelihood(l2=l2)))
+    assert likely.score(X, y) == 1.0
+    odds, before = (np.abs(np.diff(clf.predict_log_proba(X), axis=1)).max() for clf in (shrunk, likely))
+    assert odds < 1.05 * before

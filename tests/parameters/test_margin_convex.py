@@ -111,8 +111,8 @@ FORGERIES = {
     "a negative radius": ({"radius": -1.0}, "radius"),
     "a multiplier of the own class, counted from the end": ({"duals": {"rows": [59], "classes": [-1]}}, "no pair"),
     "a class that there is not": ({"duals": {"rows": [0], "classes": [3]}}, "no pair"),
-    "weights that are no numbers": ({"weights": np.nan}, "cannot be computed"),
-    "optimality within a larger radius": ({"radius": 1e-3}, "which is proved"),
+    "weights that are no numbers": ({"weights": np.nan}, "outside"),
+    "optimality within a larger radius": ({"radius": 1e-3}, "what is proved"),
 }
 
 
@@ -134,7 +134,7 @@ def test_separability_cannot_be_claimed_without_a_witness() -> None:
     network, rows = problem(3, NB)
     document = MarginConvex().learn(network.schema, NB, rows).certificate.to_document()
     forged = {**document, "status": "not attained: the rows are separable"}
-    with pytest.raises(CertificateError, match="needs a witness"):
+    with pytest.raises(CertificateError, match="what is proved"):
         verify(seal({k: v for k, v in forged.items() if k != "digest"}), rows.codes, rows.weights)
 
 
@@ -251,7 +251,7 @@ def test_interrupting_keeps_the_best_and_says_so() -> None:
 
     for method in ("exact", "barrier"):
         found = MarginConvex(method=method, callback=stop).learn(network.schema, TAN, rows)
-        assert found.certificate.status == "interrupted"
+        assert found.certificate.status.startswith("interrupted")
         assert found.network.normalized
         verify(found.certificate.to_document(), rows.codes, rows.weights)
 

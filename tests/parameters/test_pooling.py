@@ -87,9 +87,9 @@ def test_the_optimum_is_that_of_the_penalty_in_the_metric_of_the_pools(dag: Dag,
     def literal(point: np.ndarray) -> tuple[float, np.ndarray]:
         shift = point[1:].reshape(task.reference.shape)
         loss, slope = design.loss(point[0] * task.reference + shift)
-        gradient = slope + 0.5 * metric @ shift
-        value = loss + 0.25 * float((shift * (metric @ shift)).sum())
-        return value, np.concatenate([[(slope * task.reference).sum()], gradient.ravel()])
+        gradient, excess = slope + 0.5 * metric @ shift, max(0.0, point[0] - 1.0)
+        value = loss + 0.25 * (float((shift * (metric @ shift)).sum()) + excess**2)
+        return value, np.concatenate([[(slope * task.reference).sum() + 0.5 * excess], gradient.ravel()])
 
     start = np.zeros(1 + task.reference.size)
     expected = minimize(literal, start, jac=True, method="BFGS", options={"gtol": 1e-7}).fun

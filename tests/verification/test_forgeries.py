@@ -177,8 +177,10 @@ def test_a_bound_within_no_radius_is_none() -> None:
     claim = {**numbers, "separable": False, "gamma": gamma, "duals": duals}
     for status in ("time limit", "optimal"):
         refuse(margin_document("margin-convex", status=status, radius=0.0, **claim), XOR, match="within")
-    inside = "time limit within |u| <= 0"
-    refuse(margin_document("margin-convex", status=inside, radius=0.0, **claim), XOR, match="outside")
+    separable = XOR.copy()
+    separable[0] = separable[1]
+    forged = margin_document("margin-convex", status="time limit within |u| <= 0", radius=0.0, **claim)
+    refuse(forged, separable, match="outside")
 
 
 @pytest.mark.parametrize("part", ["structure", "parameters"])

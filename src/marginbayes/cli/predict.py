@@ -75,7 +75,7 @@ def predict(
     classes = classifier.classes_.tolist()
     shares = parse_prior(prior, classes) if prior else None
     cost = read_cost(cost_matrix, classes) if cost_matrix is not None else None
-    table = read_for(classifier, data, Reading(separator, encoding))
+    table = read_for(classifier, data, Reading(separator, encoding), keep or ())
     for name in keep or ():
         check_column(name, table)
     if hasattr(classifier, "sequence_ids"):
@@ -89,12 +89,16 @@ def predict(
     _write(answers.to_csv(index=False, lineterminator="\n"), out)
 
 
-def read_for(classifier: Any, data: str, reading: Reading) -> Table:
-    """The table to predict from, its text columns read as the model knows them; says so if it has the target."""
+def read_for(classifier: Any, data: str, reading: Reading, keep: Sequence[str] = ()) -> Table:
+    """The table to predict from, its text columns read as the model knows them; says so if it has the target.
+
+    Columns to keep that the model does not use are text too: an identifier comes out as it went in.
+    """
     from marginbayes.cli.tables import read_data, text_columns
 
     schema = classifier.schema_
-    table = read_data(data, reading, text_columns(schema))
+    used = {variable.name for variable in schema.features}
+    table = read_data(data, reading, [*text_columns(schema), *(name for name in keep if name not in used)])
     if schema.target.name in table.frame.columns:
         note(f"the column {schema.target.name!r} is what the model predicts; it is not looked at")
     return table

@@ -156,6 +156,8 @@ def report(
     from marginbayes.report import summary, write_report
     from marginbayes.study import Records, load_study
 
+    if out.suffix not in (".html", ".htm", ".md"):
+        raise ValueError(f"{out} should end with .html (a page) or .md (a summary)")
     whole = load_study(file)
     chosen = whole.shortened() if quick else whole
     records = Records(_folder(file, run))

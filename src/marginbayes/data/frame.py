@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -98,8 +100,12 @@ def _series_column(name: str, series: nw.Series[Any]) -> Column:
         return _object_column(name, series.to_numpy())
     if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean):
         return _level_column(name, series)
-    raise TypeError(
-        f"column {name!r} has the type {dtype}, which is neither a number nor a category; "
+    raise _no_column(name, dtype)
+
+
+def _no_column(name: str, kind: Any) -> TypeError:
+    return TypeError(
+        f"column {name!r} has the type {kind}, which is neither a number nor a category; "
         "turn it into numbers (for a date: days since a reference) or into strings, or leave it out"
     )
 
@@ -150,7 +156,10 @@ def _object_column(name: str, values: NDArray[Any]) -> Column:
     cells = values.tolist()
     missing = np.fromiter((is_missing(v) for v in cells), bool, len(cells))
     present = [v for v, gone in zip(cells, missing, strict=True) if not gone]
-    if present and all(isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in present):
+    for v in present:
+        if isinstance(v, (date, time, timedelta)) or type(v).__name__ == "Period":
+            raise _no_column(name, type(v).__name__)
+    if present and all(isinstance(v, (Real, Decimal)) and not isinstance(v, (bool, np.bool_)) for v in present):
         numbers = np.full(len(cells), np.nan)
         numbers[~missing] = np.array(present, np.float64)
         return NumericColumn(name, _finite(name, numbers))
@@ -194,7 +203,7 @@ def is_missing(value: object) -> bool:
 def _finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     if np.isinf(values).any():
         raise ValueError(
-            f"Input X contains infinity: column {name!r}, row {int(np.flatnonzero(np.isinf(values))[0])}; "
+            f"Input X contains infinity: column {name!r}, row {int(np.flatnonzero(np.isinf(values))[0])} (from 0); "
             "replace it by a number, or by NaN if it is unknown"
         )
     return values

@@ -39,6 +39,8 @@ class Variable:
     transformer : object or None
         A fitted transformer that turns the numbers of the column into levels, where cuts cannot say it. A variable that
         has one cannot be written to a file.
+    shares : tuple of float or None
+        Of the class, where the tables do not tell: how often each level was among the (weighted) training rows.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Variable:
     cuts: tuple[float, ...] | None = None
     origin: str = "given"
     transformer: Any = field(default=None, repr=False, compare=False)
+    shares: tuple[float, ...] | None = field(default=None, repr=False, compare=False)
 
     @property
     def cardinality(self) -> int:

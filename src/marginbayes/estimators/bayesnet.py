@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,8 @@ class BayesNetClassifier(BaseClassifier):
         structure, parameters = self._learners()
         data = read_training(self, X, y, sample_weight, self.class_weight)
         schema, rows = self._encode(data, missing_level=self.missing == "level")
+        if not isinstance(parameters, MaximumLikelihood):
+            schema = _with_class_shares(schema, rows)
         with watched(structure, self.verbose) as learner:
             found = learner.learn(schema, rows)
         self._stream: Stream | None = None
@@ -244,4 +247,15 @@ class BayesNetClassifier(BaseClassifier):
         return self.network_.log_joint(rows)
 
     def _class_prior(self) -> Floats:
-        return self.network_.query(self.schema_.target.name)
+        """What the answers take for granted: for learned parameters how often a class was among the training rows.
+
+        Their networks say nothing of it: among all that answer alike they are one whose rows are likely.
+        """
+        target = self.network_.schema.target
+        return self.network_.query(target.name) if target.shares is None else np.array(target.shares)
+
+
+def _with_class_shares(schema: Schema, rows: Rows) -> Schema:
+    counts = np.bincount(rows.codes[0], rows.weights, schema.target.cardinality)
+    target = replace(schema.target, shares=tuple((counts / counts.sum()).tolist()))
+    return Schema((target, *schema.features))

@@ -16,6 +16,8 @@ from marginbayes.data.frame import Frame, is_frame, is_missing, read_frame
 __all__ = ["Training", "check_cost", "check_prior", "read_features", "read_training"]
 
 Floats = NDArray[np.float64]
+# Types of labels that libraries keep in arrays of their own, so that some may be missing; by their kind.
+NULLABLE = {"i": np.int64, "u": np.uint64, "b": np.bool_}
 
 
 class Training:
@@ -91,11 +93,14 @@ def _target_name(y: Any, features: tuple[str, ...]) -> str:
 
 
 def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
+    kind = getattr(getattr(y, "dtype", None), "kind", None)
+    if kind in NULLABLE and not isinstance(y.dtype, np.dtype) and not y.isna().any():
+        y = y.to_numpy(dtype=NULLABLE[kind])  # which would become floats else
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "O":
         for row, label in enumerate(y):
             if is_missing(label):
-                raise ValueError(f"Input y contains NaN: row {row} has no label; drop the rows without one")
+                raise ValueError(f"Input y contains NaN: row {row} (from 0) has no label; drop the rows without one")
     else:
         check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(y)

@@ -166,13 +166,15 @@ def variable_to_dict(variable: Variable) -> dict[str, Any]:
     if variable.cuts is not None:
         entry["cuts"] = [float(cut) for cut in variable.cuts]
     entry["origin"] = variable.origin
+    if variable.shares is not None:
+        entry["shares"] = list(variable.shares)
     variable_from_dict(entry)  # what is written can be read
     return entry
 
 
 def variable_from_dict(entry: Any) -> Variable:
     """The variable that `variable_to_dict` described; anything amiss is a ValueError."""
-    _check_keys(entry, "a variable", ("name", "levels"), optional=("cuts", "origin"))
+    _check_keys(entry, "a variable", ("name", "levels"), optional=("cuts", "origin", "shares"))
     name, origin = entry["name"], entry.get("origin", "given")
     if not isinstance(name, str) or not isinstance(origin, str):
         raise ValueError(f"a variable's name and origin are strings, not {_shown(name)} and {_shown(origin)}")
@@ -184,7 +186,21 @@ def variable_from_dict(entry: Any) -> Variable:
             )
     if len(set(levels)) < len(levels):
         raise ValueError(f"{name!r} has two equal levels (1, 1.0 and true are equal)")
-    return Variable(name, tuple(levels), _cuts(entry.get("cuts"), name, levels), origin)
+    shares = _shares(entry.get("shares"), name, levels)
+    return Variable(name, tuple(levels), _cuts(entry.get("cuts"), name, levels), origin, shares=shares)
+
+
+def _shares(shares: Any, name: str, levels: list[Any]) -> tuple[float, ...] | None:
+    if shares is None:
+        return None
+    known = isinstance(shares, list) and len(shares) == len(levels) and all(_is_share(s) for s in shares)
+    if not known or abs(sum(shares) - 1.0) > 1e-6:
+        raise ValueError(f"the shares of {name!r} are not one number for each level that sum to one: {_shown(shares)}")
+    return tuple(float(s) for s in shares)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _cuts(cuts: Any, name: str, levels: list[Any]) -> tuple[float, ...] | None:

@@ -26,8 +26,9 @@ class ConditionalLikelihood(DiscriminativeLearner):
         neighbouring levels of discretised numbers, and the shrinkage is on all of them. False leaves u alone, and
         wants a smaller `l2`.
     form : {"auto", "concave", "softmax"}, default="auto"
-        ``"concave"``: the log tables are free, ``s w_ML + U`` with the shrinkage on U and s free; a concave problem
-        with one optimum. The result is then renormalised, which needs that the parents of every feature are joined.
+        ``"concave"``: the log tables are free, ``s w_ML + U`` with the shrinkage on U and on what s
+        exceeds 1; a concave problem with one optimum. The result is then renormalised, which needs that the parents of
+        every feature are joined.
         ``"softmax"``: the tables are normalised throughout (section 4.2 of Pernkopf & Bilmes 2010); for every
         structure. ``"auto"`` takes the first where it can.
     solver : {"lbfgs", "cg"}, default="lbfgs"

@@ -33,9 +33,9 @@ class MarginGradient(DiscriminativeLearner):
         to the loss of all rows. 0 leaves it out, as the paper does.
     form : {"auto", "concave", "softmax"}, default="softmax"
         ``"softmax"``: the tables are normalised throughout, as in the paper; for every structure. ``"concave"``: the
-        log tables are ``s w_ML + U`` with the shrinkage on U and s free, a convex problem with one optimum, and the
-        result is renormalised, which needs that the parents of every feature are joined. ``"auto"`` takes the second
-        where it can.
+        log tables are ``s w_ML + U`` with the shrinkage on U and on what s exceeds 1, a convex problem with one
+        optimum, and the result is renormalised, which needs that the parents of every feature are joined. ``"auto"``
+        takes the second where it can.
     solver : {"lbfgs", "cg"}, default="lbfgs"
         Limited-memory BFGS, or the conjugate gradients of the paper.
     pool : bool, default=False

@@ -25,8 +25,8 @@ __all__ = ["Concave", "Problem", "Softmax"]
 
 Floats = NDArray[np.float64]
 
-# The scale of the maximum-likelihood log tables is sought up to here; below 1 they are toned down, as they usually are.
-LARGEST_SCALE, SCALE_ROWS = 4.0, 2000
+# Rows by which the scale of the maximum-likelihood log tables is first sought.
+SCALE_ROWS = 2000
 
 
 class Problem(ABC):
@@ -99,7 +99,11 @@ def _ordered(network: Network) -> list[bool]:
 
 
 class Concave(Problem):
-    """Log tables s * reference + U, the penalty on U; the point is (s, parts of U). Convex, so there is one optimum."""
+    """Log tables s * reference + U, the penalty on U; the point is (s, parts of U). Convex, so there is one optimum.
+
+    Below 1, where the reference is toned down, s is free. What exceeds 1 is penalised like an entry of U: where the
+    reference has all training rows right, every greater s would have a smaller loss.
+    """
 
     @property
     def shape(self) -> tuple[int]:
@@ -122,7 +126,7 @@ class Concave(Problem):
         some = self.design.some(SCALE_ROWS)
         found = minimize_scalar(
             lambda s: some.loss(s * self.reference, self.row_loss)[0],
-            bounds=(0.0, LARGEST_SCALE),
+            bounds=(0.0, 1.0),
             method="bounded",
             options={"xatol": 1e-2},
         )
@@ -135,10 +139,10 @@ class Concave(Problem):
     def objective(self, point: Floats) -> tuple[float, Floats]:
         """Loss and penalty, and their gradient."""
         loss, gradient = self.design.loss(self.weights(point), self.row_loss)
-        shift = point[1:]
-        value = loss + 0.5 * self.l2 * float(shift @ shift)
+        shift, excess = point[1:], max(0.0, float(point[0]) - 1.0)
+        value = loss + 0.5 * self.l2 * (float(shift @ shift) + excess**2)
         slope = self.pooling.back(gradient) + self.l2 * shift
-        return value, np.concatenate([[float((gradient * self.reference).sum())], slope])
+        return value, np.concatenate([[float((gradient * self.reference).sum()) + self.l2 * excess], slope])
 
     def scale(self, point: Floats) -> Floats:
         """Roots of the curvatures; that of s is the variance of the reference's scores."""

@@ -13,6 +13,8 @@ from marginbayes.data.frame import Column, Frame, LevelColumn, read_frame
 __all__ = ["Chains", "chains_of", "id_column", "separate_ids"]
 
 Integers = NDArray[np.int64]
+# Whole numbers from here on are not all different as floats.
+EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +57,16 @@ def _codes(column: Column, n_rows: int) -> NDArray[np.intp]:
     if isinstance(column, LevelColumn):
         codes = column.codes
     else:
+        if (np.abs(column.values) >= EXACT).any():
+            raise ValueError(
+                f"sequence ids of {EXACT:.0f} or more are not told apart as numbers; turn the column into strings"
+            )
         codes = np.unique(column.values, return_inverse=True)[1]
         codes[np.isnan(column.values)] = -1
     if len(codes) != n_rows:
         raise ValueError(f"sequence has {len(codes)} ids, but there are {n_rows} rows; give one id for each row")
     if (codes < 0).any():
-        raise ValueError(f"row {int(np.argmax(codes < 0))} has no sequence id; give every row one")
+        raise ValueError(f"row {int(np.argmax(codes < 0))} (from 0) has no sequence id; give every row one")
     return codes
 
 
@@ -68,6 +74,9 @@ def _as_column(ids: Any) -> Column:
     array = np.asarray(ids)
     if array.ndim != 1:
         raise ValueError(f"sequence has the shape {array.shape}; give one id for each row")
+    if array.dtype.kind in "iu":
+        levels, codes = np.unique(array, return_inverse=True)
+        return LevelColumn("sequence", tuple(levels.tolist()), codes)
     return read_frame(array[:, None]).column(0)
 
 

@@ -110,7 +110,12 @@ class _Search:
         self.core_rows = MarginRows(cells, rows.labels[self.core], rows.row_weights[self.core], self.shape)
         self.weights = np.zeros(self.shape)
         self.multipliers = np.zeros((len(rows), rows.shape[1]))
-        self.loss, self.bound, self.radius = np.inf, 0.0, LARGEST_RADIUS
+        self.loss, self.bound, self.radius, self.slope = (
+            np.inf,
+            0.0,
+            LARGEST_RADIUS,
+            0.0,
+        )  # bound falls by it with radius
         self.trace: list[tuple[float, float, float]] = []
 
     def run(self) -> HingeSolution:
@@ -240,7 +245,7 @@ class _Search:
         radius = max(10.0 ** np.floor(np.log10(max(1e-300, radius))), 2.0 * _largest(point.weights))
         bound = total - radius * rest
         if bound > self.bound:
-            self.bound, self.radius, self.multipliers = bound, radius, signed
+            self.bound, self.radius, self.multipliers, self.slope = bound, radius, signed, rest
 
     def _grown(
         self, problem: PairProblem, point: InteriorPoint, work: Booleans
@@ -295,6 +300,8 @@ class _Search:
         for level in range(self.depth, 0, -1):
             depth = lower_level(rows.cells, rows.labels, self.levels, self.killed, level, weights)
             weights[self.levels == level] -= 1.01 * depth
+        if (wider := _largest(core)) > self.radius:  # the weights themselves have to lie within it
+            self.bound, self.radius = max(0.0, self.bound - (wider - self.radius) * self.slope), wider
         loss = rows.hinges(weights)
         separable = status == "separable"
         return HingeSolution(

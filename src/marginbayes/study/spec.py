@@ -193,6 +193,9 @@ def _method(name: str, options: Options) -> Method:
 
 
 def _experiment(name: str, entry: Options, methods: Mapping[str, Method], seed: int, path: str) -> Experiment:
+    for needed in ("title", "methods", "sets"):
+        if needed not in entry:
+            raise ValueError(f"{path}: experiment {name!r} lacks {needed!r}")
     if unknown := entry.keys() - KNOWN:
         raise ValueError(f"{path}: experiment {name!r} has {min(unknown)!r}, which no study knows")
     for method in entry["methods"]:

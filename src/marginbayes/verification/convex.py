@@ -33,12 +33,12 @@ def check_convex(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     if evidence["separable"]:
         _check_witness(evidence, rows)
     radius = float(evidence["radius"])
-    _check_status(document["status"], radius, evidence["separable"])
-    if not evidence["separable"] and not np.abs(table).max() <= radius * gamma * (1 + 1e-9):
-        raise CertificateError(f"the weights lie outside of |u| <= {radius!r}, within which the bound holds")
     duals = pair_values(evidence, rows, rows.weights)
-    rest = np.abs(rows.gathered(duals)).sum()
-    least = float(duals.sum() - radius * rest)
+    rest = np.abs(rows.gathered(duals))
+    least = float(duals.sum() - radius * rest.sum())
+    _check_status(document["status"], radius, evidence["separable"], least)
+    if least > 0 and not (np.abs(table[rest > 0]) <= radius * gamma * (1 + 1e-9)).all():
+        raise CertificateError(f"the weights lie outside of |u| <= {radius!r}, within which the bound holds")
     return objective, 1.5 * (cost * max(0.0, least)) ** (2 / 3)
 
 
@@ -51,14 +51,16 @@ def check_hard(document: Mapping[str, Any], codes: NDArray[np.int64], weights: F
     return float(rows.margins(rows.scores(table)).min()), np.inf
 
 
-def _check_status(status: str, radius: float, separable: bool) -> None:
-    """Refuse a status that does not name the radius within which its bound holds; separable rows have none."""
+def _check_status(status: str, radius: float, separable: bool, least: float) -> None:
+    """Refuse a status that does not name the radius within which a bound above zero holds, or that is not as proved."""
     if not radius >= 0:
         raise CertificateError(f"the radius {radius!r} must not be negative")
-    if separable:
+    if separable and least <= 0:
         if not status.startswith("not attained"):
             raise CertificateError(f"the rows are separable: no optimum is attained, but the status is {status!r}")
-    elif not status.endswith(f" within |u| <= {radius:.3g}"):
+    elif (least > 0 or status.startswith(("optimal", "not attained"))) and not status.endswith(
+        f" within |u| <= {radius:.3g}"
+    ):
         raise CertificateError(f"the status {status!r} does not end with 'within |u| <= {radius:.3g}', what is proved")
 
 

@@ -38,7 +38,7 @@ def merged(codes: Ints, weights: Floats, cards: Sequence[int]) -> tuple[Ints, Fl
 def check_weight(claim: Mapping[str, Any], weights: Floats) -> None:
     """Refuse a certificate of rows that weigh something else."""
     if abs(float(claim["weight"]) - weights.sum()) > 1e-9 * weights.sum():
-        raise CertificateError(f"the rows weigh {weights.sum()!r}, not {claim['weight']!r}")
+        raise CertificateError(f"the rows weigh {float(weights.sum())!r}, not {claim['weight']!r}")
 
 
 class Margins:
