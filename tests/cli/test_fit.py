@@ -202,3 +202,28 @@ def test_what_an_interrupt_cut_short_is_said_to_be_so(run: Run, table: Path, mon
     monkeypatch.setattr(descent, "lbfgs", interrupted)
     result = run("fit", table, "-t", "outcome", "-s", "nb", "-p", "cl")
     assert result.stderr == "Note: interrupted; the model is the best so far\n"
+
+
+def test_the_report_says_how_far_a_certified_structure_is_from_the_optimum(run: Run, table: Path) -> None:
+    printed = run("fit", table, "-t", "outcome", "-s", "exact-sm").stdout
+    assert "structure: optimal: objective" in printed
+
+
+def test_a_sequence_with_an_unlabelled_row_is_refused_in_words(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    rows = [f"{i // 5},{'ab'[i % 2]},{'' if i == 7 else 'xy'[i % 2]}" for i in range(20)]
+    path.write_text("id,f,y\n" + "\n".join(rows) + "\n")
+    result = run("fit", path, "-t", "y", "--sequence", "id", code=2)
+    assert "1 of 20 rows have no label in 'y', but every row of a sequence needs one" in result.stderr
+
+
+def test_a_certificate_that_nothing_will_prove_is_refused_before_learning(
+    run: Run, table: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "m.json"
+    result = run("fit", table, "-t", "outcome", "--certificate", tmp_path / "c.json", "-m", model, code=2)
+    assert "comes without a proof" in result.stderr
+    assert not model.exists()
+    for structure, parameters in (("exact-sm", "ml"), ("nb", "mm-hybrid")):
+        run("fit", table, "-t", "outcome", "-s", structure, "-p", parameters, "--certificate", tmp_path / "c.json")
+        assert (tmp_path / "c.json").exists()

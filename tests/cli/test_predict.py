@@ -219,3 +219,13 @@ def test_answers_go_to_a_file_when_asked(run: Run, model: Path, features: Path, 
     assert result.stdout == ""
     assert result.stderr == f"Note: 240 answers written to {out}\n"
     assert out.read_text("utf-8") == run("predict", model, features).stdout
+
+
+def test_identifiers_come_out_as_they_went_in(run: Run, tmp_path: Path) -> None:
+    names = ["00123", "", "12345678901234567", "12345678901234568", "1E5", "007"]
+    train, new, model = tmp_path / "t.csv", tmp_path / "n.csv", tmp_path / "m.json"
+    train.write_text("f,g,y\n" + "\n".join(f"{'ab'[i % 2]},{i % 3},{'xy'[i % 2]}" for i in range(12)) + "\n")
+    new.write_text("id,f,g\n" + "\n".join(f"{name},a,1" for name in names) + "\n")
+    run("fit", train, "-t", "y", "-s", "nb", "-m", model)
+    printed = run("predict", model, new, "--id", "id").stdout.splitlines()
+    assert [line.split(",")[0] for line in printed] == ["id", *names]

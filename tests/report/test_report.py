@@ -196,6 +196,11 @@ def test_higher_values_are_drawn_higher_and_later_ones_further_right():
     assert points[1][1] < points[2][1] < points[0][1]
 
 
+def test_a_curve_of_one_point_is_a_dot():
+    drawn = lines({"a": [(1.0, 2.0)], "b": [(1.0, 3.0), (2.0, 4.0)]}, "x", "y")
+    assert drawn.count("<circle") == 1
+
+
 def test_charts_of_nothing_are_nothing_and_of_one_point_stand():
     assert lines({}, "x", "y") == ""
     assert scatter({}, "x", "y") == ""

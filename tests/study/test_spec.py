@@ -44,6 +44,7 @@ def test_another_definition_of_a_method_is_another_task(tmp_path):
         ('title = "a"', "", "'title'"),
         ('["NB"]', '["TAN"]', "'TAN'"),
         ("sets =", "set = 1\nsets =", "'set'"),
+        ('title = "b"\n', "", "experiment 'e' lacks 'title'"),
         ("[methods.NB]", "[methods.NB", "not a study"),
         ("sets =", 'skip = { TAN = { iris = "long" } }\nsets =', "leaves out 'TAN'"),
         ("sets =", 'skip = { NB = { wine = "long" } }\nsets =', "leaves out 'wine'"),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from marginbayes.data.schema import Schema, Variable
 
 MOST_COLUMNS, LONGEST_NAME = 40, 30
+# Parameters whose learners prove what they find.
+PROVED = ("mm-hybrid", "mm-convex", "m3n", "mm-combine")
 # What the schema says of a variable's origin, as a word, and the rule behind it where that is not plain.
 KINDS = {
     "class": ("class", ""),
@@ -138,10 +140,12 @@ def fit(
     classifier = build(structure, choices) if labeler is None else labeler
     asked = f"--structure {structure}" if labeler is None else "--sequence"
     set_limits(classifier, asked, {"time_limit": time_limit, "gap": gap, "checkpoint": checkpoint})
+    if certificate is not None and labeler is None:
+        _check_proof(classifier, structure, parameters.value)
     table = with_ids(read_data(data, Reading(separator, encoding)), sequence)
     for name in choices.categorical:
         check_column(name, table)
-    rows = training(table, target, drop or (), weight)
+    rows = training(table, target, drop or (), weight, sequence)
     with working(f"learning {structure if labeler is None else 'a chain'} from {len(rows.y)} rows") as tell:
         watch(classifier, tell)
         seconds, accuracy = _learn(classifier, rows)
@@ -166,6 +170,18 @@ def _learn(classifier: Any, rows: Training) -> tuple[float, float]:
     return seconds, float(classifier.score(rows.X, rows.y, sample_weight=rows.weights))
 
 
+def _check_proof(classifier: Any, structure: str, parameters: str) -> None:
+    """Refuse to learn for a certificate where there will be none."""
+    from marginbayes.structure import ExactMargin, ExactScore, TunedMargin
+
+    proved = isinstance(getattr(classifier, "structure", None), (ExactMargin, ExactScore, TunedMargin))
+    if not proved and parameters not in PROVED:
+        raise ValueError(
+            f"--structure {structure} with --parameters {parameters} comes without a proof, so there is no certificate "
+            f"to write; choose an exact structure, or --parameters {', '.join(PROVED)}"
+        )
+
+
 def _note_interrupted(classifier: Any) -> None:
     for name in ("structure_result_", "parameter_result_"):
         result = getattr(classifier, name, None)
@@ -184,6 +200,10 @@ def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, al
         f"{len(classifier.classes_)} classes; "
         f"learned in {seconds:.2f} s"
     )
+    for name, part in (("structure_result_", "structure"), ("parameter_result_", "parameters")):
+        proof = getattr(getattr(classifier, name, None), "certificate", None)
+        if proof is not None:
+            console.print(f"{part}: {proof}", soft_wrap=True)
     console.print(f"accuracy on these same rows {accuracy:.4f} (marginbayes evaluate tells that of new rows)")
 
 

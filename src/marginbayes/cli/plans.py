@@ -62,7 +62,7 @@ def make_plan(
     table = with_ids(read_data(data, reading), testing.sequence)
     for name in categorical:
         check_column(name, table)
-    rows = replace(training(table, target, drop), sequence=testing.sequence)
+    rows = replace(training(table, target, drop, sequence=testing.sequence), sequence=testing.sequence)
     if testing.test is not None:
         return _against_file(rows, table, testing.test, reading, drop, testing.sequence)
     if testing.split:
@@ -121,7 +121,8 @@ def _against_file(
 
     text = [c for c, column in table.frame.items() if pd.api.types.is_string_dtype(column.dtype)]
     other = with_ids(read_data(test, reading, text), sequence)
-    asked = training(other, rows.target, [name for name in drop if name in other.frame.columns])
+    dropped = [name for name in drop if name in other.frame.columns]
+    asked = training(other, rows.target, dropped, sequence=rows.sequence)
     X = _same_columns(rows.X, asked.X, other)
     truth = match_labels(asked.y, np.unique(rows.y))
     task = holdout(rows.X, rows.y, X, truth)

@@ -150,8 +150,14 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Tab
 # -- what to learn from
 
 
-def training(table: Table, target: str | None, drop: Iterable[str] = (), weight: str | None = None) -> Training:
-    """Features and labels of a table; rows without a label are left out, with a note."""
+def training(
+    table: Table,
+    target: str | None,
+    drop: Iterable[str] = (),
+    weight: str | None = None,
+    sequence: str | None = None,
+) -> Training:
+    """Features and labels of a table; rows without a label are left out, with a note, but not out of sequences."""
     name = table.target if target is None else target
     if name is None:
         columns = _listed(list(table.frame.columns))
@@ -159,6 +165,12 @@ def training(table: Table, target: str | None, drop: Iterable[str] = (), weight:
     for column in (name, *drop, *([] if weight is None else [weight])):
         check_column(column, table)
     labelled = np.flatnonzero(table.frame[name].notna().to_numpy())
+    if sequence is not None and len(labelled) < len(table.frame):
+        lost = len(table.frame) - len(labelled)
+        raise ValueError(
+            f"{lost} of {len(table.frame)} rows have no label in {name!r}, but every row of a sequence needs one; "
+            "fill them in, or leave those sequences out"
+        )
     _note_unlabelled(table, name, len(labelled))
     frame = table.frame.iloc[labelled]
     X = frame.drop(columns=list({name, *drop, *([] if weight is None else [weight])}))

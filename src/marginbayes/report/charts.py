@@ -25,6 +25,9 @@ def lines(series: Mapping[str, Points], x_label: str, y_label: str, *, log_x: bo
         path = " ".join(f"{axes.x(a):.1f},{axes.y(b):.1f}" for a, b in curve)
         style = f'class="c{i % 8}" stroke-dasharray="{DASHES[i // 8 % len(DASHES)]}"'
         drawn.append(f'<polyline points="{path}" fill="none" {style}><title>{escape(name)}</title></polyline>')
+        if len(curve) == 1:  # a line of one point is not to be seen
+            place = f'cx="{axes.x(curve[0][0]):.1f}" cy="{axes.y(curve[0][1]):.1f}" r="4"'
+            drawn.append(f'<circle {place} class="c{i % 8} dot"><title>{escape(name)}</title></circle>')
         keys.append(_key(i, name))
     return _frame(axes, "".join(drawn), x_label, y_label, keys, title)
 
