@@ -96,7 +96,7 @@ def test_bad_input_is_one_sentence(fails: Run, run: Run, proof: Path, table: Pat
     assert "garbage.json is not JSON" in fails("verify", garbage, table)
     assert "has no column 'age'" in fails("verify", proof, _without(table, "age"))
     assert (
-        "neither the structure nor the parameters come with a proof"
+        "comes without a proof"
         in run("fit", table, "-t", "outcome", "--certificate", tmp_path / "p.json", code=2).stderr
     )
     assert "--time-limit is not for --structure nb" in fails(
