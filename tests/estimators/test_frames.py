@@ -178,7 +178,7 @@ def test_rows_of_weight_zero_are_as_if_absent() -> None:
     [
         ([[1.0], [np.inf]], [0, 1], "infinity"),
         (pd.DataFrame({"a": [1.0, np.inf]}), [0, 1], "column 'a', row 1"),
-        (pd.DataFrame({"a": [1.0, 2.0]}), [0, None], "row 1 has no label"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), [0, None], "row 1 .from 0. has no label"),
         (pd.DataFrame({"a": [1.0, 2.0]}), [0, np.nan], "Input y contains NaN"),
         (pd.DataFrame({"a": [1.0, 2.0]}), [0, 1, 1], "X has 2 rows, y 3"),
         (pd.DataFrame({"a": [1.0, 2.0]}), [0.3, 1.7], "continuous"),

@@ -235,7 +235,7 @@ def test_bad_parameters_are_refused_with_the_remedy(change: dict[str, Any], mess
 
 def test_ids_that_are_missing_or_too_few_are_refused() -> None:
     X, y = chains(4)
-    with pytest.raises(ValueError, match="row 2 has no sequence id"):
+    with pytest.raises(ValueError, match=r"row 2 \(from 0\) has no sequence id"):
         SequenceLabeler(sequence="id").fit(X.assign(id=X["id"].where(np.arange(len(X)) != 2)), y)
     with pytest.raises(ValueError, match="sequence has 3 ids, but there are 20 rows"):
         SequenceLabeler().fit(X.drop(columns="id"), y, sequence=[1, 2, 3])

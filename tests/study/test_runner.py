@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from marginbayes.study import Records, load_study, run, runner
+from marginbayes.study import Records, load_study, protocol, run, runner
 from marginbayes.study.plan import plan
 from marginbayes.study.runner import perform
 from marginbayes.study.statistics import beats, cell
@@ -69,6 +69,7 @@ structure_options = { order = "random" }
 
 @pytest.fixture
 def study(tmp_path):
+    protocol._load.cache_clear()  # another test may have had another data home
     path = tmp_path / "small.toml"
     path.write_text(TEXT)
     return load_study(path)

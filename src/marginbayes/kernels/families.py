@@ -174,6 +174,28 @@ def _others(counts: Floats, n_classes: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def family_table(
+    index: Cells,
+    cards: Ints,
+    sizes: Ints,
+    labels: Ints,
+    weights: Floats,
+    n_classes: int,
+    binary: bool,
+    smoothing: int,
+    amount: float,
+) -> Floats:
+    """Log table of a family, as `table_of` lays it out, from the rows."""
+    cells = n_classes
+    for k in range(len(sizes)):
+        cells *= sizes[k]
+    counts, table = np.empty(cells), np.empty(cells)
+    count(index, labels, weights, n_classes, counts)
+    table_of(counts, cards, sizes, n_classes, binary, smoothing, amount, table)
+    return table
+
+
+@njit(cache=True, nogil=True)
 def add_family(
     state: Floats,
     index: Cells,
@@ -188,12 +210,7 @@ def add_family(
     sign: float,
 ) -> None:
     """Add what a family contributes to the vector of every row, times the sign, in place."""
-    cells = n_classes
-    for k in range(len(sizes)):
-        cells *= sizes[k]
-    counts, table = np.empty(cells), np.empty(cells)
-    count(index, labels, weights, n_classes, counts)
-    table_of(counts, cards, sizes, n_classes, binary, smoothing, amount, table)
+    table = family_table(index, cards, sizes, labels, weights, n_classes, binary, smoothing, amount)
     for n in range(len(index)):
         at = np.int64(index[n]) * n_classes
         if binary:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -27,6 +25,7 @@ from marginbayes.parameters.likelihood import MaximumLikelihood
 from marginbayes.parameters.mixture import MarginMixture
 from marginbayes.parameters.tuning import learn_tuned
 from marginbayes.solvers import Certificate, Moment
+from marginbayes.solvers.interrupt import noticed_interrupt
 from marginbayes.solvers.level import minimise_on_simplex
 
 __all__ = ["CombinationResult", "ConvexCombination", "stratified_cover"]
@@ -186,7 +185,7 @@ class ConvexCombination(ParameterLearner):
         base, done = self._base(), dict[int, Network]()
         work = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator_unordered")
         results = work(delayed(_learn)(i, base, schema, dag, part) for i, part in enumerate(parts))
-        with suppress(KeyboardInterrupt), _noticed_interrupt() as pressed:
+        with suppress(KeyboardInterrupt), noticed_interrupt() as pressed:
             for i, network in results:
                 done[i] = network
                 if self.callback is not None:
@@ -211,26 +210,6 @@ class ConvexCombination(ParameterLearner):
 
 def _learn(i: int, base: ParameterLearner, schema: Schema, dag: Dag, rows: Rows) -> tuple[int, Network]:
     return i, clone(base).learn(schema, dag, rows).network
-
-
-@contextmanager
-def _noticed_interrupt() -> Iterator[threading.Event]:
-    """An event that a Ctrl-C sets even if the learner of a part keeps it to itself and ends early."""
-    pressed = threading.Event()
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield pressed
-        return
-
-    def note(*args: Any) -> Any:
-        pressed.set()
-        return before(*args)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def stratified_cover(rows: Rows, n_parts: int, random_state: int | None = None) -> list[Rows]:

@@ -6,9 +6,9 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from typing import Any
 
-__all__ = ["all_or_nothing", "is_interrupt", "kernel_interrupts"]
+__all__ = ["all_or_nothing", "is_interrupt", "kernel_interrupts", "noticed_interrupt"]
 
 
 def is_interrupt(error: BaseException | None) -> bool:
@@ -44,28 +44,36 @@ def kernel_interrupts() -> Iterator[None]:
 
 
 @contextmanager
+def noticed_interrupt() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets even if a learner keeps it to itself and ends early."""
+    pressed = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield pressed
+        return
+
+    def note(*args: Any) -> Any:
+        pressed.set()
+        return before(*args)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def all_or_nothing() -> Iterator[None]:
     """Inside, Ctrl-C ends in a KeyboardInterrupt also where learners would answer it with their best so far.
 
     For loops over many fits, whose results are compared: one that was cut short would pass for a whole one.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
-        yield  # signals go elsewhere
-        return
-    pressed: list[bool] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        pressed.append(True)
-        signal.default_int_handler(number, frame)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    except Exception:
-        if not pressed:
-            raise
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
+    with noticed_interrupt() as pressed:
+        try:
+            yield
+        except Exception:
+            if not pressed.is_set():
+                raise
+    if pressed.is_set():
         raise KeyboardInterrupt

@@ -41,6 +41,14 @@ class Rest(NamedTuple):
     passed: Floats
 
 
+class More(NamedTuple):
+    """Changes of the vectors of all rows: for each of them the cell of every row, and a table of cells x classes."""
+
+    cells: NDArray[np.uint32]
+    tables: Floats
+    starts: NDArray[np.int64]
+
+
 class Engine:
     """Families with smoothed maximum-likelihood tables, and the vector of every row that they add up to.
 
@@ -147,6 +155,51 @@ class Engine:
                 sign,
             )
         return state
+
+    def more(self, parent: int, children: Sequence[int]) -> More:
+        """What one more parent changes in the vectors of all rows, for each of these children."""
+        index, tables = [], []
+        for child in children:
+            own = [child, *(self.parents[child] or ())]
+            self._check_table(child, (*own[1:], parent))
+            index.append(self._index([*own, parent]))
+            without = self._table(own).reshape(-1, self._classes)
+            tables.append(self._table([*own, parent]) - np.repeat(without, self.radix[parent], axis=0).ravel())
+        starts = np.cumsum([0, *(len(table) for table in tables)])
+        return More(np.array(index), np.concatenate(tables), starts)
+
+    def add_more(self, state: Floats, more: More, k: int) -> None:
+        """Add the k-th of these changes to vectors, in place."""
+        table = more.tables[more.starts[k] : more.starts[k + 1]].reshape(-1, self._classes)
+        state += table[more.cells[k], self.labels][:, None] if self._binary else table[more.cells[k]]
+
+    def try_more(self, state: Floats, more: More, candidates: Sequence[int], limit: float) -> Floats:
+        """Loss after each of some of these changes to vectors; infinite where above the limit."""
+        return np.asarray(
+            self._kernels.score_tables(
+                self.score.kind,
+                self.score.gamma,
+                state,
+                self.rest(state).order,
+                self.labels,
+                self.weights,
+                more.cells,
+                more.tables,
+                more.starts,
+                self._classes,
+                np.array(candidates, np.int64),
+                limit,
+                self.tolerance,
+            )
+        )
+
+    def _table(self, members: Sequence[int]) -> Floats:
+        """Log table of a family, the child first: a line of classes for each cell."""
+        shape = self.cards[members], self.radix[members]
+        rows = self.labels, self.weights, self._classes, self._binary
+        return np.asarray(
+            self._families.family_table(self._index(members), *shape, *rows, self._smoothing, self.smoothing)
+        )
 
     def without(self, child: int) -> Floats:
         """The vectors of all rows without what the child's present family adds."""

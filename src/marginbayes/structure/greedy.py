@@ -80,21 +80,23 @@ class SuperParent(SearchLearner):
 
     def _favourites(self, search: Search, parent: int, children: list[int]) -> tuple[int, ...]:
         """The at most k children whose edges from the superparent improve the score most; none if nothing does."""
-        best = search.engine.loss - search.tolerance
-        chosen: tuple[int, ...] = ()
+        engine = search.engine
+        more, best, chosen = engine.more(parent, children), engine.loss - search.tolerance, tuple[int, ...]()
+        grown = {child: (*(engine.parents[child] or ()), parent) for child in children}
         for size in range(max(self.k, 1)):
-            for others in combinations(children, size):
-                state = search.engine.state.copy()
-                for child in others:
-                    _join(search.engine, state, parent, child, search.engine.parents[child] or ())
-                for last in children[children.index(others[-1]) + 1 if others else 0 :]:
-                    if not search.stays_narrow(
-                        {c: (*(search.engine.parents[c] or ()), parent) for c in (*others, last)}
-                    ):
-                        continue
-                    loss = _loss_with(search, state, parent, last, best)
+            for others in combinations(range(len(children)), size):
+                kept = [children[k] for k in others]
+                last = [
+                    k
+                    for k in range(others[-1] + 1 if others else 0, len(children))
+                    if search.stays_narrow({child: grown[child] for child in (*kept, children[k])})
+                ]
+                state = engine.state.copy()
+                for k in others:
+                    engine.add_more(state, more, k)
+                for k, loss in zip(last, engine.try_more(state, more, last, best).tolist(), strict=True):
                     if loss < best:
-                        best, chosen = loss - search.tolerance, (*others, last)
+                        best, chosen = loss - search.tolerance, (*kept, children[k])
         return chosen
 
 
@@ -126,10 +128,3 @@ def _join(engine: Engine, state: Floats, parent: int, child: int, own: tuple[int
     """Give a child with these parents one more in these vectors, or take it back."""
     engine.add(state, child, own, -sign)
     engine.add(state, child, (*own, parent), sign)
-
-
-def _loss_with(search: Search, state: Floats, parent: int, child: int, limit: float) -> float:
-    """Loss of these vectors after giving a child one more parent; infinite if it exceeds the limit."""
-    own = search.engine.parents[child] or ()
-    rest = search.engine.add(state.copy(), child, own, -1.0)
-    return float(search.engine.try_parents(child, own, [parent], limit, search.engine.rest(rest))[0])
