@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def make_plan(
     table = with_ids(read_data(data, reading), testing.sequence)
     for name in categorical:
         check_column(name, table)
-    rows = replace(training(table, target, drop, sequence=testing.sequence), sequence=testing.sequence)
+    rows = training(table, target, drop, sequence=testing.sequence)
     if testing.test is not None:
         return _against_file(rows, table, testing.test, reading, drop, testing.sequence)
     if testing.split:

@@ -177,7 +177,7 @@ def training(
     if not X.shape[1]:
         raise ValueError(f"{table.name} has no column left to learn from besides the target {name!r}")
     weights = None if weight is None else _weights(frame[weight], weight)
-    return Training(X, label_array(frame[name], name), weights, name, labelled)
+    return Training(X, label_array(frame[name], name), weights, name, labelled, sequence)
 
 
 def check_column(name: str, table: Table) -> None:

@@ -10,11 +10,15 @@ from marginbayes.report.results import Outcome
 from marginbayes.study.spec import Published
 from marginbayes.study.statistics import Cell, weighted_mean
 
-__all__ = ["HEAD", "Line", "beside", "is_outside"]
+__all__ = ["CAPTION", "HEAD", "Line", "beside", "is_outside"]
 
 HEAD = (
     *("method", "sets", "accuracy", "published", "difference", "above", "below", "above all published"),
     *("seconds of a fit", "parameters"),
+)
+CAPTION = (
+    "Means are over the sets for which the paper has the method's number, else over all that are finished. Above and "
+    "below: sets where the published number lies outside of our interval."
 )
 
 

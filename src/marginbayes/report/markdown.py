@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from marginbayes.report.beside import HEAD, beside
+from marginbayes.report.beside import CAPTION, HEAD, beside
 from marginbayes.report.claims import judged
 from marginbayes.report.results import Outcome, outcomes
 from marginbayes.study.records import Record
@@ -81,8 +81,7 @@ def _beside(outcome: Outcome) -> list[str]:
     if not lines or outcome.experiment.kind == "orders":
         return []
     return [
-        "Beside the paper. Means are over the sets for which it has the method's number, else over all that are "
-        "finished. Above and below: sets where the published number lies outside of our interval.",
+        f"Beside the paper. {CAPTION}",
         "",
         _row([*HEAD]),
         _row(["---", *("---:" for _ in HEAD[1:])]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marginbayes.report.beside import HEAD, beside, is_outside
+from marginbayes.report.beside import CAPTION, HEAD, beside, is_outside
 from marginbayes.report.results import Outcome
 from marginbayes.study.records import Record
 from marginbayes.study.statistics import Cell
@@ -106,11 +106,7 @@ def beside_table(outcome: Outcome) -> str:
     """How far each method is from the published numbers, how often above all of them, and what it costs."""
     lines = beside(outcome)
     rows = ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line.texts()) + "</tr>" for line in lines]
-    caption = (
-        "Means over the sets for which the paper has the method's number, else over all that are finished. Above and "
-        "below: sets where the published number lies outside of our interval."
-    )
-    return f"<h3>Beside the paper</h3>{table(list(HEAD), rows, caption)}" if lines else ""
+    return f"<h3>Beside the paper</h3>{table(list(HEAD), rows, CAPTION)}" if lines else ""
 
 
 def gap_table(outcome: Outcome) -> str:
