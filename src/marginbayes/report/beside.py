@@ -54,7 +54,7 @@ class Line:
             str(self.above) if self.compared and known else "",
             str(self.below) if self.compared and known else "",
             f"{self.best} of {self.compared}" if self.compared else "",
-            "" if self.seconds is None else f"{self.seconds:.3g}",
+            "" if self.seconds is None else f"{self.seconds:.0f}" if self.seconds >= 100 else f"{self.seconds:.3g}",
             "" if self.parameters is None else f"{self.parameters:.0f}",
         ]
 

@@ -46,9 +46,9 @@ class Outcome:
         return sum(known) / len(known) if known else None
 
     def averages(self, weighted: bool) -> dict[str, float]:
-        """Mean accuracy of each method over the data sets that all methods finished."""
+        """Mean accuracy of each method over the data sets that all methods finished, if there are several."""
         shared = [cells for cells in self.table.values() if all(m in cells for m in self.methods)]
-        if not shared:
+        if len(shared) < 2:
             return {}
         mean = weighted_mean if weighted else lambda cells: sum(c.accuracy for c in cells) / len(cells)
         return {m: mean([cells[m] for cells in shared]) for m in self.methods}
