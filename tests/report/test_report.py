@@ -11,9 +11,11 @@ import pytest
 from marginbayes.report import summary, write_report
 from marginbayes.report.beside import beside
 from marginbayes.report.charts import critical_difference, lines, scatter
-from marginbayes.report.page import Index, render
+from marginbayes.report.index import Index
+from marginbayes.report.page import render
 from marginbayes.report.pairs import significance_table, times_table
 from marginbayes.report.results import outcomes
+from marginbayes.report.sections import section
 from marginbayes.study import Record, Records, load_study
 from marginbayes.study.kinds import pack
 from marginbayes.study.spec import Published
@@ -82,11 +84,36 @@ def test_numbers_on_the_page_are_those_of_the_records(records):
     assert "time limit" in page
 
 
-def test_every_number_opens_records_that_exist(records):
-    page = render(load_study(STUDY), records)
-    embedded = json.loads(re.search(r'id="records">(.*?)</script>', page, re.S)[1].replace("<\\/", "</"))
-    used = {int(i) for group in re.findall(r'data-records="([\d ]+)"', page) for i in group.split()}
-    assert used == set(range(len(embedded)))
+class Cells(HTMLParser):
+    """Text of the cells of tables, but for published numbers; apart from it, what stands in buttons."""
+
+    def __init__(self):
+        super().__init__()
+        self.inside, self.bare, self.opening = [], [], []
+
+    def handle_starttag(self, tag, _attrs):
+        self.inside.append(tag)
+
+    def handle_endtag(self, _tag):
+        self.inside.pop()
+
+    def handle_data(self, text):
+        if "td" in self.inside and "small" not in self.inside:
+            (self.opening if "button" in self.inside else self.bare).append(text.strip())
+
+
+def test_every_number_opens_records_that_exist(records, second, curves):
+    for study, made in ((load_study(STUDY), records), second, curves):
+        page = render(study, made)
+        embedded = json.loads(re.search(r'id="records">(.*?)</script>', page, re.S)[1].replace("<\\/", "</"))
+        assert {r["key"] for r in embedded["records"]} == {r.key for r in made}
+        used = {int(i) for names in re.findall(r'data-groups="([\d ]+)"', page) for i in names.split()}
+        assert used == set(range(len(embedded["groups"])))
+        assert all(r < len(embedded["records"]) for group in embedded["groups"] for r in group)
+        found = Cells()
+        found.feed(page[: page.index("<dialog")].split("</nav>")[1])
+        assert found.opening
+        assert not [text for text in found.bare if re.match(r"[-+]?\d", text)]
 
 
 def test_text_from_records_cannot_break_the_page(records):
@@ -122,7 +149,8 @@ def test_differences_over_sets_point_to_the_better_method_with_the_published_num
     assert arrow == "⇑"
     assert p < 0.05
     assert outcome.significance("TAN-CMI-ML", "NB-ML") == (p, "⇐")
-    assert f"⇑ {outcome.significance('NB-ML', 'TAN-CR-ML')[0]:.2g}<small>0.0154</small>" in significance_table(outcome)
+    table = significance_table(outcome, Index())
+    assert f"⇑ {outcome.significance('NB-ML', 'TAN-CR-ML')[0]:.2g}</button><small>0.0154</small>" in table
 
 
 def test_times_are_relative_to_the_last_method(second):
@@ -136,15 +164,36 @@ def test_times_are_relative_to_the_last_method(second):
     assert "| UCI | 1.00 % (0.649) | 10.00 % (3.155) | 100.00 % (100) |" in summary(study, made)
 
 
-def test_means_by_size_are_over_the_splits_that_all_methods_finished():
+@pytest.fixture
+def curves():
+    """Made-up accuracies by size: two splits, four methods."""
     study = load_study(STUDY.with_name("guo2005.toml"))
     made = []
-    for task in study.only(["figure4"]).tasks()[:8]:  # two splits, four methods
+    for task in study.only(["figure4"]).tasks()[:8]:
         names = (task.experiment, task.dataset, task.method.name, task.split)
         rate = 0.5 if task.split == "10-0" else 0.9
         made.append(Record(task.key, *names, "done", 1.0, {"accuracy": rate, "tested": 100}, 1, {}))
+    return study, made
+
+
+def test_means_by_size_are_over_the_splits_that_all_methods_finished(curves):
+    study, made = curves
     assert "| M3N-moral | 70.00 |" in summary(study, made)
     assert "| M3N-moral | 50.00 |" in summary(study, made[:-1])
+    assert re.search(r"<td>M3N-moral</td><td><button[^>]+>70.00</button></td>", render(study, made))
+
+
+def test_accuracy_with_features_missing_is_averaged_place_by_place():
+    study = load_study(STUDY.with_name("pernkopf2010.toml"))
+    task = study.only(["figure13"]).tasks()[0]
+    names = (task.experiment, task.dataset, task.method.name)
+    made = [
+        Record(f"{task.key}{i}", *names, task.split, "done", 1.0, {"curve": [[0, 0.9, 0.1], [5, rate, 0.1]]}, 1, {})
+        for i, rate in enumerate((0.5, 0.7))
+    ]
+    outcome = replace(outcomes(study.only(["figure13"]), [])[0], records=tuple(made))
+    row = section(outcome, Index())
+    assert re.search(rf"<td>{task.method.name}</td><td><button[^>]+>90.00</button></td><td><button[^>]+>60.00<", row)
 
 
 def test_a_method_is_laid_beside_the_paper_by_hand_worked_numbers(records):
@@ -230,11 +279,18 @@ def test_a_browser_sorts_tables_and_opens_records(records, tmp_path, scheme):
         page.locator("thead th").nth(1).click()
         cells = page.locator("table").first.locator("tbody tr:not(.mean) td:nth-child(2)")
         shown = [float(v) for v in cells.evaluate_all("cells => cells.map(c => c.dataset.value ?? 'nan')")]
-        page.locator("td button").first.click()
-        record = page.locator("dialog pre").inner_text()
+        page.locator("tr:has-text('car') td button").first.click()
+        record = page.locator("dialog pre").inner_text()  # a test set: one record, shown at once
+        page.keyboard.press("Escape")
+        page.locator("tr:has-text('iris') td button").first.click()
+        folds = page.locator("dialog details").count()
+        page.locator("dialog summary").nth(1).click()
+        fold = page.locator("dialog pre").inner_text()
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         browser.close()
     assert not errors
     assert shown == sorted(shown, reverse=True)
-    assert '"experiment": "table2"' in record
+    assert '"dataset": "car"' in record
+    assert folds == 5
+    assert '"dataset": "iris"' in fold
     assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 31)"}[scheme]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginbayes.report.results import Outcome
+from marginbayes.study.records import Record
 from marginbayes.study.spec import Published
 from marginbayes.study.statistics import Cell, weighted_mean
 
@@ -41,6 +42,7 @@ class Line:
     compared: int
     seconds: float | None
     parameters: float | None
+    records: tuple[Record, ...]
 
     def texts(self) -> list[str]:
         """What is shown under `HEAD`."""
@@ -91,4 +93,5 @@ def _line(outcome: Outcome, published: Published, method: str) -> Line:
         len(best),
         outcome.mean(method, "fit_seconds"),
         outcome.mean(method, "parameters"),
+        tuple(outcome.of(method)),
     )

@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
+from marginbayes.report.index import Index
 from marginbayes.report.results import Outcome, outcomes
 from marginbayes.report.sections import section
 from marginbayes.study.records import Record, Records, versions
 from marginbayes.study.spec import Study
 
 __all__ = ["render", "write_report"]
-
-
-class Index:
-    """The records behind the numbers of a page, each embedded once."""
-
-    def __init__(self) -> None:
-        self.place: dict[str, int] = {}
-        self.records: list[dict[str, Any]] = []
-
-    def numbers(self, records: Iterable[Record]) -> str:
-        """Positions of records, for a number to refer to."""
-        return " ".join(str(self._number(r)) for r in records)
-
-    def _number(self, record: Record) -> int:
-        if record.key not in self.place:
-            self.place[record.key] = len(self.records)
-            shown = asdict(record)
-            shown["result"] = {k: v for k, v in record.result.items() if k != "correct"}
-            self.records.append(shown)
-        return self.place[record.key]
 
 
 def write_report(study: Study, records: Records, path: str | Path) -> None:
@@ -49,7 +28,7 @@ def render(study: Study, records: Iterable[Record]) -> str:
     index = Index()
     body = "".join(section(outcome, index) for outcome in found)
     # A closing tag inside a string must not end the script element.
-    data = json.dumps(index.records).replace("</", "<\\/")
+    data = json.dumps(index.embedded()).replace("</", "<\\/")
     return PAGE.format(
         title=escape(study.title),
         paper=escape(study.paper),
@@ -72,7 +51,7 @@ PAGE = """<!doctype html>
 <p class="soft">{state}</p>
 <nav><ul>{contents}</ul></nav>
 {body}
-<dialog aria-label="Records behind a number"><form method="dialog"><button>Close</button></form><pre></pre></dialog>
+<dialog aria-label="Records behind a number"><form method="dialog"><button>Close</button></form><div></div></dialog>
 <script type="application/json" id="records">{records}</script>
 <script>{script}</script>
 </body></html>

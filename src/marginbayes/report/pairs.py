@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
+from marginbayes.report.index import Index
 from marginbayes.report.results import Outcome
 from marginbayes.report.tables import table
-
-if TYPE_CHECKING:
-    from marginbayes.report.page import Index
 
 __all__ = ["significance_table", "times_table", "wins_table"]
 
 
-def wins_table(outcome: Outcome) -> str:
+def wins_table(outcome: Outcome, index: Index) -> str:
     """How often the method of the row beats that of the column, at 68 % and 95 %, and as published."""
     methods, published = outcome.methods, _published_wins(outcome)
     rows = []
@@ -27,7 +24,8 @@ def wins_table(outcome: Outcome) -> str:
             some, sure = outcome.wins(first, second)
             theirs = published.get((first, second))
             small = f"<small>{theirs[0]}/{theirs[1]}</small>" if theirs else ""
-            cells.append(f'<td data-value="{some}">{some}/<b>{sure}</b>{small}</td>')
+            text = index.opens(f"{some}/<b>{sure}</b>", *outcome.shared_records(first, second))
+            cells.append(f'<td data-value="{some}">{text}{small}</td>')
         rows.append(f"<tr><td>{escape(first)}</td>{''.join(cells)}</tr>")
     caption = (
         "Number of data sets on which the row beats the column at 68 % / 95 %: one-sided paired t-test over folds, "
@@ -44,7 +42,7 @@ def _published_wins(outcome: Outcome) -> dict[tuple[str, str], tuple[int, int]]:
     return {(a, b): tuple(entry["rows"][i][j]) for i, a in enumerate(names) for j, b in enumerate(names) if a != b}
 
 
-def significance_table(outcome: Outcome) -> str:
+def significance_table(outcome: Outcome, index: Index) -> str:
     """P-value of each pair over the data sets, with an arrow to the better one, and as published."""
     entry = outcome.experiment.extra.get("significance")
     if entry is None:
@@ -52,7 +50,7 @@ def significance_table(outcome: Outcome) -> str:
     methods = [m for m in entry["methods"] if m in outcome.methods]
     rows = []
     for i, first in enumerate(methods[:-1]):
-        cells = [_significance(outcome, first, second) for second in methods[i + 1 :]]
+        cells = [_significance(outcome, first, second, index) for second in methods[i + 1 :]]
         rows.append(f"<tr><td>{escape(first)}</td>{'<td></td>' * i}{''.join(cells)}</tr>")
     caption = (
         "One-sided paired t-test over data sets; the arrow points to the better method, up to the column's, left to "
@@ -61,12 +59,13 @@ def significance_table(outcome: Outcome) -> str:
     return f"<h3>Differences over all sets</h3>{table(['', *methods[1:]], rows, caption)}" if rows else ""
 
 
-def _significance(outcome: Outcome, first: str, second: str) -> str:
+def _significance(outcome: Outcome, first: str, second: str, index: Index) -> str:
     p, arrow = outcome.significance(first, second)
     entry = outcome.experiment.extra["significance"]
     theirs = entry["rows"].get(first, {}).get(second)
     small = f"<small>{escape(str(theirs))}</small>" if theirs is not None else ""
-    return f'<td data-value="{p}">{arrow} {p:.2g}{small}</td>'
+    text = index.opens(f"{arrow} {p:.2g}", *outcome.shared_records(first, second))
+    return f'<td data-value="{p}">{text}{small}</td>'
 
 
 def times_table(outcome: Outcome, index: Index) -> str:
@@ -78,9 +77,7 @@ def times_table(outcome: Outcome, index: Index) -> str:
         for method in methods:
             theirs = published.get(name, method) if published else None
             small = f"<small>{theirs[0]:g} %</small>" if theirs else ""
-            button = (
-                f'<button data-records="{index.numbers(outcome.timed(name, method))}">{shares[method]:.2f} %</button>'
-            )
+            button = index.opens(f"{shares[method]:.2f} %", outcome.timed(name, method))
             cells.append(f'<td data-value="{shares[method]}">{button}{small}</td>')
         rows.append(f"<tr><td>{escape(name)}</td>{''.join(cells)}</tr>")
     return table(

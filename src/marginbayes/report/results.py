@@ -40,27 +40,41 @@ class Outcome:
                 left.setdefault(task.method.name, []).append(task.dataset)
         return found + [(method, f"not run yet on {', '.join(dict.fromkeys(sets))}") for method, sets in left.items()]
 
+    def of(self, method: str) -> list[Record]:
+        """Finished tasks of a method."""
+        return [r for r in self.records if r.method == method]
+
     def mean(self, method: str, key: str) -> float | None:
         """Mean of what the finished tasks of a method have on record, None where nothing is."""
-        known = [r.result[key] for r in self.records if r.method == method and key in r.result]
+        known = [r.result[key] for r in self.of(method) if key in r.result]
         return sum(known) / len(known) if known else None
+
+    def shared(self, *methods: str) -> Table:
+        """Cells of the sets that all of these methods finished; of all methods if none is named."""
+        wanted = {*(methods or self.methods)}
+        return {dataset: cells for dataset, cells in self.table.items() if wanted <= cells.keys()}
+
+    def shared_records(self, *methods: str) -> list[list[Record]]:
+        """For each method, its records on the sets that all of them finished."""
+        cells = self.shared(*methods).values()
+        return [[r for c in cells for r in c[method].records] for method in methods]
 
     def averages(self, weighted: bool) -> dict[str, float]:
         """Mean accuracy of each method over the data sets that all methods finished, if there are several."""
-        shared = [cells for cells in self.table.values() if all(m in cells for m in self.methods)]
+        shared = self.shared()
         if len(shared) < 2:
             return {}
         mean = weighted_mean if weighted else lambda cells: sum(c.accuracy for c in cells) / len(cells)
-        return {m: mean([cells[m] for cells in shared]) for m in self.methods}
+        return {m: mean([cells[m] for cells in shared.values()]) for m in self.methods}
 
     def wins(self, first: str, second: str) -> tuple[int, ...]:
         """On how many sets the first method beats the second, at 68 % and at 95 %."""
-        tested = [beats(c[first], c[second]) for c in self.table.values() if first in c and second in c]
+        tested = [beats(c[first], c[second]) for c in self.shared(first, second).values()]
         return tuple(sum(p < level for p in tested) for level in LEVELS)
 
     def significance(self, first: str, second: str) -> tuple[float, str]:
         """P-value over the sets that both methods finished, and an arrow to the better: up second, left first."""
-        shared = [cells for cells in self.table.values() if first in cells and second in cells]
+        shared = self.shared(first, second).values()
         if len(shared) < 2:
             return 1.0, ""
         ours, theirs = ([cells[name] for cells in shared] for name in (first, second))
@@ -79,8 +93,8 @@ class Outcome:
 
     def timed(self, group: str, method: str) -> list[Record]:
         """Records of a method on the sets of a group that all methods finished."""
-        cells = [self.table[s] for s in self.experiment.extra["groups"][group] if s in self.table]
-        return [r for c in cells if c.keys() >= {*self.methods} for r in c[method].records]
+        shared = self.shared()
+        return [r for s in self.experiment.extra["groups"][group] if s in shared for r in shared[s][method].records]
 
 
 def _structure_seconds(records: list[Record]) -> float:

@@ -18,11 +18,26 @@ for (const heading of document.querySelectorAll("thead th")) {
   heading.addEventListener("click", sort);
   heading.addEventListener("keydown", event => { if (event.key === "Enter") sort(); });
 }
-const records = JSON.parse(document.getElementById("records").textContent);
+const { records, groups } = JSON.parse(document.getElementById("records").textContent);
 const dialog = document.querySelector("dialog");
-for (const button of document.querySelectorAll("td button")) {
+const element = (name, text, ...inside) => { const made = document.createElement(name); made.append(text, ...inside); return made; };
+// Lists of numbers on one line: a thousand orders would be a thousand lines.
+const text = record => JSON.stringify(record, null, 1).replace(/\[[^\[\]{}]*\]/g, list => list.replace(/\s+/g, " "));
+const shown = (record, alone) => {
+  const { accuracy } = record.result, rate = accuracy === undefined ? record.status : `${(100 * accuracy).toFixed(2)} %`;
+  const heading = element("summary", `${record.dataset}, ${record.method}, ${record.split}: ${rate}, ${record.seconds.toPrecision(3)} s`);
+  const details = element("details", heading);
+  const fill = () => { if (details.open && details.children.length === 1) details.append(element("pre", text(record))); };
+  details.addEventListener("toggle", fill);
+  details.open = alone;
+  fill();
+  return details;
+};
+for (const button of document.querySelectorAll("button[data-groups]")) {
   button.addEventListener("click", () => {
-    dialog.querySelector("pre").textContent = button.dataset.records.split(" ").map(i => JSON.stringify(records[i], null, 1)).join("\n\n");
+    const found = [...new Set(button.dataset.groups.split(" ").flatMap(i => groups[i]))];
+    const count = element("p", found.length === 1 ? "One record" : `${found.length} records`);
+    dialog.querySelector("div").replaceChildren(count, ...found.map(i => shown(records[i], found.length === 1)));
     dialog.showModal();
   });
 }

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from marginbayes.report.charts import critical_difference, lines, scatter
 from marginbayes.report.claims import judged
+from marginbayes.report.index import Index
 from marginbayes.report.pairs import significance_table, times_table, wins_table
 from marginbayes.report.results import Outcome
-from marginbayes.report.tables import accuracy_table, beside_table, gap_table, order_table
+from marginbayes.report.tables import accuracy_table, beside_table, gap_table, order_table, table
+from marginbayes.study.records import Record
 from marginbayes.study.statistics import ranking
-
-if TYPE_CHECKING:
-    from marginbayes.report.page import Index
 
 __all__ = ["section"]
 
 MOST_TRACES = 12
+Points = list[tuple[float, float]]
 
 
 def section(outcome: Outcome, index: Index) -> str:
@@ -33,7 +32,7 @@ def section(outcome: Outcome, index: Index) -> str:
         parts.append("<p>Nothing of this is finished yet.</p>")
     else:
         parts += _findings(outcome, index)
-    parts += [_missing(outcome), _claims(outcome), _failures(outcome)]
+    parts += [_missing(outcome), _claims(outcome, index), _failures(outcome, index)]
     return "\n".join(part for part in parts if part)
 
 
@@ -42,19 +41,20 @@ def _findings(outcome: Outcome, index: Index) -> list[str]:
     if kind == "orders":
         return [order_table(outcome, index)]
     if kind == "missing":
-        return _missing_curves(outcome)
+        return _curves(outcome, _by_missing, "missing features", index)
     if kind == "structure":
         return [times_table(outcome, index)]
     if "sizes" in outcome.experiment.protocol:
-        return _size_curves(outcome)
-    return [accuracy_table(outcome, index), beside_table(outcome), *_comparisons(outcome), *_members(outcome)]
+        return _curves(outcome, _by_size, "size", index)
+    tables = [accuracy_table(outcome, index), beside_table(outcome, index)]
+    return [*tables, *_comparisons(outcome, index), *_members(outcome, index)]
 
 
-def _comparisons(outcome: Outcome) -> list[str]:
+def _comparisons(outcome: Outcome, index: Index) -> list[str]:
     found = ranking(outcome.table, outcome.methods)
-    parts = [gap_table(outcome)]
+    parts = [gap_table(outcome, index)]
     if len(outcome.methods) > 1 and len(outcome.table) > 1:
-        parts += [wins_table(outcome), significance_table(outcome)]
+        parts += [wins_table(outcome, index), significance_table(outcome, index)]
     if found is not None:
         diagram = critical_difference(found.ranks, found.critical, found.groups)
         text = f"Mean ranks over the {found.n_sets} sets that all methods finished (Friedman, Nemenyi; Demšar 2006)."
@@ -64,8 +64,7 @@ def _comparisons(outcome: Outcome) -> list[str]:
 
 def _time_chart(outcome: Outcome) -> str:
     averages = outcome.averages(weighted=False)
-    shared = [cells for cells in outcome.table.values() if all(m in cells for m in outcome.methods)]
-    points = {m: (sum(c[m].seconds for c in shared), averages[m]) for m in averages}
+    points = {m: (sum(c[m].seconds for c in outcome.shared().values()), averages[m]) for m in averages}
     chart = scatter(points, "seconds of all fits", "mean accuracy, %", "Accuracy against time")
     return f"<h3>Accuracy against time</h3>{chart}" if len(points) > 1 else ""
 
@@ -86,54 +85,42 @@ def _traces(outcome: Outcome) -> str:
     return f"<h3>Objective and bound over time</h3>{''.join(charts)}" if charts else ""
 
 
-def _missing_curves(outcome: Outcome) -> list[str]:
+def _curves(outcome: Outcome, points: Callable[[Record], Points], label: str, index: Index) -> list[str]:
+    """Mean accuracy of each method along an axis, for every data set: a chart, and the same numbers as a table."""
     parts = []
     for dataset in outcome.experiment.sets:
-        series: dict[str, Any] = {}
-        for method in outcome.experiment.methods:
-            curves = [r.result["curve"] for r in outcome.records if (r.dataset, r.method) == (dataset, method.name)]
-            if curves:
-                mean = np.mean([[100 * point[1] for point in curve] for curve in curves], axis=0)
-                series[method.name] = [(point[0], float(v)) for point, v in zip(curves[0], mean, strict=True)]
+        found: dict[str, dict[float, list[tuple[float, Record]]]] = {}
+        for record in (r for r in outcome.records if r.dataset == dataset):
+            for place, rate in points(record):
+                found.setdefault(record.method, {}).setdefault(place, []).append((rate, record))
+        order = [m.name for m in outcome.experiment.methods if m.name in found]
+        series = {m: [(p, _mean_rate(found[m][p])) for p in sorted(found[m])] for m in order}
         if series:
-            parts.append(lines(series, "missing features", "accuracy, %", title=dataset))
+            places = sorted({p for curve in found.values() for p in curve})
+            rows = [_curve_row(m, [found[m].get(p, []) for p in places], index) for m in order]
+            parts.append(lines(series, label, "accuracy, %", title=dataset))
+            parts.append(table([label, *(f"{p:g}" for p in places)], rows, "Mean accuracy in per cent."))
     return parts
 
 
-def _size_curves(outcome: Outcome) -> list[str]:
-    """Mean accuracy by size for every data set, and a table of the same numbers."""
-    parts = []
-    for dataset in outcome.experiment.sets:
-        series = {m.name: _by_size(outcome, dataset, m.name) for m in outcome.experiment.methods}
-        series = {name: curve for name, curve in series.items() if curve}
-        if series:
-            parts.append(lines(series, "size", "accuracy, %", title=dataset))
-            parts.append(_size_table(series))
-    return parts
+def _by_size(record: Record) -> Points:
+    return [(float(record.split.split("-")[0]), record.result["accuracy"])]
 
 
-def _by_size(outcome: Outcome, dataset: str, method: str) -> list[tuple[float, float]]:
-    rates: dict[int, list[float]] = {}
-    for record in outcome.records:
-        if (record.dataset, record.method) == (dataset, method):
-            rates.setdefault(int(record.split.split("-")[0]), []).append(record.result["accuracy"])
-    return [(float(size), 100 * float(np.mean(rates[size]))) for size in sorted(rates)]
+def _by_missing(record: Record) -> Points:
+    return [(float(count), rate) for count, rate, *_ in record.result["curve"]]
 
 
-def _size_table(series: dict[str, list[tuple[float, float]]]) -> str:
-    sizes = sorted({size for curve in series.values() for size, _ in curve})
-    head = "".join(f"<th>{size:g}</th>" for size in sizes)
-    rows = []
-    for name, curve in series.items():
-        known = dict(curve)
-        cells = "".join(f"<td>{known[size]:.2f}</td>" if size in known else "<td></td>" for size in sizes)
-        rows.append(f"<tr><td>{escape(name)}</td>{cells}</tr>")
-    return (
-        f'<div class="wide"><table><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-    )
+def _mean_rate(found: list[tuple[float, Record]]) -> float:
+    return 100 * float(np.mean([rate for rate, _ in found]))
 
 
-def _members(outcome: Outcome) -> list[str]:
+def _curve_row(name: str, cells: list[list[tuple[float, Record]]], index: Index) -> str:
+    shown = [index.opens(f"{_mean_rate(found):.2f}", [r for _, r in found]) if found else "" for found in cells]
+    return f"<tr><td>{escape(name)}</td>{''.join(f'<td>{text}</td>' for text in shown)}</tr>"
+
+
+def _members(outcome: Outcome, index: Index) -> list[str]:
     """Weak classifiers beside their combination."""
     parts = []
     for record in outcome.records:
@@ -141,8 +128,9 @@ def _members(outcome: Outcome) -> list[str]:
         if weak:
             train, test = (100 * np.array(weak)).T
             own = 100 * record.result["train_accuracy"], 100 * record.result["accuracy"]
+            name = index.opens(escape(f"{record.dataset}, {record.method}"), [record])
             parts.append(
-                f"<p>{escape(record.dataset)}, {escape(record.method)}: {len(weak)} members reach {train.min():.2f} to "
+                f"<p>{name}: {len(weak)} members reach {train.min():.2f} to "
                 f"{train.max():.2f} % (mean {train.mean():.2f}) of the training rows and {test.min():.2f} to "
                 f"{test.max():.2f} % (mean {test.mean():.2f}) of the test rows; the combination {own[0]:.2f} % and "
                 f"{own[1]:.2f} %.</p>"
@@ -155,18 +143,21 @@ def _missing(outcome: Outcome) -> str:
     return f"<h3>What has no result</h3><ul>{''.join(lines_)}</ul>" if lines_ else ""
 
 
-def _claims(outcome: Outcome) -> str:
+def _claims(outcome: Outcome, index: Index) -> str:
     if not outcome.experiment.claims:
         return ""
-    rows = [f"<li>The paper: {escape(text)}.<br>Here: {escape(ours)}</li>" for text, ours in judged(outcome)]
+    rows = [
+        f"<li>The paper: {escape(text)}.<br>{index.opens('Here', outcome.records)}: {escape(ours)}</li>"
+        for text, ours in judged(outcome)
+    ]
     return f"<h3>What the paper says, and what is found here</h3><ul>{''.join(rows)}</ul>"
 
 
-def _failures(outcome: Outcome) -> str:
+def _failures(outcome: Outcome, index: Index) -> str:
     if not outcome.failed:
         return ""
     lines_: Sequence[str] = [
-        f"<li>{escape(f'{r.dataset}, {r.method}, {r.split}: {r.status}')} "
+        f"<li>{index.opens(escape(f'{r.dataset}, {r.method}, {r.split}: {r.status}'), [r])} "
         f"{escape(str(r.result.get('error', '')))} ({r.seconds:.0f} s)</li>"
         for r in outcome.failed
     ]

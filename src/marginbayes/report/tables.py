@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from marginbayes.report.beside import CAPTION, HEAD, beside, is_outside
+from marginbayes.report.index import Index
 from marginbayes.report.results import Outcome
 from marginbayes.study.records import Record
 from marginbayes.study.statistics import Cell
-
-if TYPE_CHECKING:
-    from marginbayes.report.page import Index
 
 __all__ = ["accuracy_table", "beside_table", "gap_table", "order_table", "table"]
 
@@ -31,7 +28,7 @@ def accuracy_table(outcome: Outcome, index: Index) -> str:
         if cells:
             shown = [_cell(cells.get(m), _published(outcome, dataset, m), index) for m in methods]
             rows.append(f"<tr><td>{escape(dataset)}</td>{''.join(shown)}</tr>")
-    rows += [*_means(outcome), *_costs(outcome)]
+    rows += [*_means(outcome, index), *_costs(outcome, index)]
     caption = (
         "Accuracy in per cent with 95 % intervals; below, the published number and the difference. Green: ours is "
         "higher and the published number lies outside of our interval; red: lower and outside."
@@ -47,8 +44,7 @@ def _published(outcome: Outcome, row: str, column: str) -> Published:
 def _cell(found: Cell | None, published: Published, index: Index) -> str:
     if found is None:
         return "<td>" + (f"<small>{published[0]:.2f}</small>" if published else "") + "</td>"
-    small = f"{found.accuracy:.2f} ± {found.half_width:.2f}"
-    text = f'<button data-records="{index.numbers(found.records)}">{small}</button>'
+    text = index.opens(f"{found.accuracy:.2f} ± {found.half_width:.2f}", found.records)
     mark = ""
     if published is not None:
         difference = found.accuracy - published[0]
@@ -58,29 +54,30 @@ def _cell(found: Cell | None, published: Published, index: Index) -> str:
     return f'<td data-value="{found.accuracy}"{mark}>{text}</td>'
 
 
-def _means(outcome: Outcome) -> list[str]:
-    rows = []
+def _means(outcome: Outcome, index: Index) -> list[str]:
+    rows, averaged = [], outcome.shared_records(*outcome.methods)
     for name, weighted in (("mean", False), ("mean weighted by test rows", True)):
         averages = outcome.averages(weighted)
         if not averages or len(outcome.table) < 2:
             continue
         cells = []
-        for method in outcome.methods:
+        for method, records in zip(outcome.methods, averaged, strict=True):
             published = _published_mean(outcome, method, weighted)
             small = f"<small>{published:.2f}, {averages[method] - published:+.2f}</small>" if published else ""
-            cells.append(f"<td>{averages[method]:.2f}{small}</td>")
+            cells.append(f"<td>{index.opens(f'{averages[method]:.2f}', records)}{small}</td>")
         rows.append(f'<tr class="mean"><td>{name}</td>{"".join(cells)}</tr>')
     return rows
 
 
-def _costs(outcome: Outcome) -> list[str]:
+def _costs(outcome: Outcome, index: Index) -> list[str]:
     """Time and size of each method, averaged over its own finished sets."""
     rows = []
     for name, key, shown in (("seconds of a fit", "fit_seconds", "{:.3g}"), ("parameters", "parameters", "{:.0f}")):
         cells = []
         for method in outcome.methods:
             known = outcome.mean(method, key)
-            cells.append(f"<td>{'' if known is None else shown.format(known)}</td>")
+            text = "" if known is None else index.opens(shown.format(known), outcome.of(method))
+            cells.append(f"<td>{text}</td>")
         rows.append(f'<tr class="mean"><td>{name}</td>{"".join(cells)}</tr>')
     return rows
 
@@ -94,43 +91,47 @@ def _published_mean(outcome: Outcome, method: str, weighted: bool) -> float | No
     if own is not None:
         finished = sum(method in cells for cells in outcome.table.values())
         return own[0] if finished == about["sets"] and weighted == about["weighted"] else None
-    shared = [d for d, cells in outcome.table.items() if all(m in cells for m in outcome.methods)]
-    known = [(published.get(d, method), outcome.table[d][method].tested) for d in shared]
+    known = [(published.get(d, method), cells[method].tested) for d, cells in outcome.shared().items()]
     if not known or any(number is None for number, _ in known):
         return None
     weights = [tested if weighted else 1 for _, tested in known]
     return float(np.average([number[0] for number, _ in known if number], weights=weights))
 
 
-def beside_table(outcome: Outcome) -> str:
+def beside_table(outcome: Outcome, index: Index) -> str:
     """How far each method is from the published numbers, how often above all of them, and what it costs."""
-    lines = beside(outcome)
-    rows = ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line.texts()) + "</tr>" for line in lines]
-    return f"<h3>Beside the paper</h3>{table(list(HEAD), rows, CAPTION)}" if lines else ""
+    rows = []
+    for line in beside(outcome):
+        method, *numbers = line.texts()
+        cells = "".join(f"<td>{index.opens(n, line.records) if n else ''}</td>" for n in numbers)
+        rows.append(f"<tr><td>{escape(method)}</td>{cells}</tr>")
+    return f"<h3>Beside the paper</h3>{table(list(HEAD), rows, CAPTION)}" if rows else ""
 
 
-def gap_table(outcome: Outcome) -> str:
+def gap_table(outcome: Outcome, index: Index) -> str:
     """What exact learners proved: objective, bound and gap of the last solve, beside the paper's gap."""
     rows = []
     for record in sorted(outcome.records, key=lambda r: (r.dataset, r.method, r.split)):
         certificate = record.result.get("structure_certificate")
         if certificate is not None:
-            rows.append(_gap_row(outcome, record))
+            rows.append(_gap_row(outcome, record, index))
     if not rows:
         return ""
     head = ["data set", "method", "split", "status", "objective", "bound", "gap", "seconds", "published gap, %"]
     return f"<h3>Certificates</h3>{table(head, rows, 'Gap: (bound - objective) / max(1, |objective|).')}"
 
 
-def _gap_row(outcome: Outcome, record: Record) -> str:
+def _gap_row(outcome: Outcome, record: Record, index: Index) -> str:
     certificate = record.result["structure_certificate"]
     gaps = outcome.experiment.extra.get("gaps", {"rows": {}, "columns": []})
     row = gaps["rows"].get(record.dataset)
     theirs = f"{row[gaps['columns'].index(record.method)]}" if row and record.method in gaps["columns"] else ""
     numbers = [certificate["objective"], certificate["bound"], certificate["gap"], certificate["seconds"]]
-    shown = ["" if n is None else f"{n:.6g}" for n in numbers]
-    cells = [record.dataset, record.method, record.split, certificate["status"], *shown, theirs]
-    return "<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>"
+    shown = ["" if n is None else index.opens(f"{n:.6g}", [record]) for n in numbers]
+    names = [escape(n) for n in (record.dataset, record.method, record.split, certificate["status"])]
+    return (
+        "<tr>" + "".join(f"<td>{cell}</td>" for cell in (*names, *shown, f"<small>{escape(theirs)}</small>")) + "</tr>"
+    )
 
 
 def order_table(outcome: Outcome, index: Index) -> str:
@@ -164,24 +165,23 @@ def _order_row(outcome: Outcome, dataset: str, method: str, records: list[Record
     )
     middle = float(np.median(tests))
     likelihood = np.sum([r.result["train_cll"] for r in records], axis=0)
-    small = {c: _published(outcome, dataset, c) for c in ("mean", "median", "min", "max")}
 
     def under(column: str) -> str:
-        number = small[column]
+        number = _published(outcome, dataset, column)
         if number is None:
             return ""
         return f"<small>{number[0]:.2f}{'' if number[1] is None else f' ± {number[1]:.2f}'}</small>"
 
-    mean = f'<button data-records="{index.numbers(records)}">{tests.mean():.2f} ± {tests.std():.2f}</button>'
-    cells = [
-        f"<td>{escape(dataset)}</td><td>{escape(method)}</td>",
-        f'<td data-value="{tests.mean()}">{mean}{under("mean")}</td>',
-        f"<td>{middle:.2f}{under('median')}</td>",
-        f"<td>{worst:.2f}{under('min')}</td><td>{best:.2f}{under('max')}</td>",
-        f'<td data-value="{likelihood.mean()}">{likelihood.mean():.1f} ± {likelihood.std():.1f}</td>',
-        f"<td>{len(tests)}</td>",
+    numbers = [
+        (tests.mean(), f"{tests.mean():.2f} ± {tests.std():.2f}", under("mean")),
+        (middle, f"{middle:.2f}", under("median")),
+        (worst, f"{worst:.2f}", under("min")),
+        (best, f"{best:.2f}", under("max")),
+        (likelihood.mean(), f"{likelihood.mean():.1f} ± {likelihood.std():.1f}", ""),
+        (len(tests), str(len(tests)), ""),
     ]
-    return f"<tr>{''.join(cells)}</tr>"
+    cells = [f'<td data-value="{value}">{index.opens(text, records)}{small}</td>' for value, text, small in numbers]
+    return f"<tr><td>{escape(dataset)}</td><td>{escape(method)}</td>{''.join(cells)}</tr>"
 
 
 def table(head: list[str], rows: list[str], caption: str) -> str:
