@@ -95,6 +95,8 @@ def evaluate(
     discretizer: options.DiscretizerOption = options.Discretizer.mdlp,
     class_weight: options.ClassWeightOption = None,
     jobs: options.Jobs = None,
+    tune: options.Tune = False,
+    settings: options.Settings = None,
     sequence: SequenceColumn = None,
     window: Window = 1,
     order: Order = 1,
@@ -119,7 +121,7 @@ def evaluate(
 
     if json is not None:
         check_writable(json, [".json"])
-    choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs)
+    choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs, tune, settings)
     check_alone(sequence, window, order)
     if sequence is not None:
         labeler = build_labeler(sequence, window, order, structures or [], choices)

@@ -12,6 +12,7 @@ import typer
 from marginbayes.cli import options
 from marginbayes.cli.console import cell, grid, note, output, working
 from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, with_ids
+from marginbayes.cli.settings import chosen
 
 if TYPE_CHECKING:
     from marginbayes.cli.tables import Training
@@ -110,6 +111,8 @@ def fit(
     discretizer: options.DiscretizerOption = options.Discretizer.mdlp,
     class_weight: options.ClassWeightOption = None,
     jobs: options.Jobs = None,
+    tune: options.Tune = False,
+    settings: options.Settings = None,
     time_limit: TimeLimit = None,
     gap: Gap = None,
     checkpoint: Checkpoint = None,
@@ -134,11 +137,11 @@ def fit(
     for file in (model, certificate):
         if file is not None:
             check_writable(file, [".json"])
-    choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs)
+    choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs, tune, settings)
     check_alone(sequence, window, order)
     labeler = None if sequence is None else build_labeler(sequence, window, order, [structure], choices)
     classifier = build(structure, choices) if labeler is None else labeler
-    asked = f"--structure {structure}" if labeler is None else "--sequence"
+    asked = f"--structure {structure}{' --tune' if tune else ''}" if labeler is None else "--sequence"
     set_limits(classifier, asked, {"time_limit": time_limit, "gap": gap, "checkpoint": checkpoint})
     if certificate is not None and labeler is None:
         _check_proof(classifier, structure, parameters.value)
@@ -200,6 +203,9 @@ def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, al
         f"{len(classifier.classes_)} classes; "
         f"learned in {seconds:.2f} s"
     )
+    for part, values in chosen(classifier).items():
+        told = ", ".join(f"{name} = {value}" for name, value in values.items())
+        console.print(f"{part}: {told}, chosen by validation within these rows", soft_wrap=True)
     for name, part in (("structure_result_", "structure"), ("parameter_result_", "parameters")):
         proof = getattr(getattr(classifier, name, None), "certificate", None)
         if proof is not None:

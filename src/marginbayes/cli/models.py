@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from marginbayes.cli.settings import apply_settings
+
 if TYPE_CHECKING:
     from marginbayes.cli.options import ClassWeight, Discretizer, Missing, Parameters
     from marginbayes.estimators.base import BaseClassifier
     from marginbayes.network import Network
+    from marginbayes.parameters import ParameterLearner
     from marginbayes.structure import StructureLearner
 
 __all__ = ["Choices", "build", "check_writable", "load_model", "read_network", "save_model", "watch", "write_network"]
@@ -29,6 +32,8 @@ class Choices:
     categorical: tuple[str, ...] = ()
     class_weight: str | None = None
     n_jobs: int | None = None
+    tune: bool = False
+    settings: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -40,11 +45,13 @@ class Choices:
         categorical: list[str] | None,
         class_weight: ClassWeight | None,
         n_jobs: int | None,
+        tune: bool,
+        settings: list[str] | None,
     ) -> Choices:
         """The choices as the command line gives them."""
         weight = class_weight.value if class_weight else None
-        columns = tuple(categorical or ())
-        return cls(parameters.value, smoothing, missing.value, discretizer.value, columns, weight, n_jobs)
+        names = parameters.value, smoothing, missing.value, discretizer.value
+        return cls(*names, tuple(categorical or ()), weight, n_jobs, tune, tuple(settings or ()))
 
 
 def build(structure: str, choices: Choices) -> BaseClassifier:
@@ -58,16 +65,34 @@ def build(structure: str, choices: Choices) -> BaseClassifier:
         "class_weight": choices.class_weight,
         "n_jobs": choices.n_jobs,
     }
+    classifier: BaseClassifier
     if structure == "aode":
         if choices.missing != "available":
             raise ValueError(f"--missing {choices.missing} is not for aode, which knows 'available' only")
         if choices.parameters != "ml":
             raise ValueError(f"--parameters {choices.parameters} is not for aode, which knows 'ml' only")
-        return AODEClassifier(**shared)
-    if choices.parameters != "ml" and choices.missing == "em":
-        raise ValueError(f"--missing em is not for --parameters {choices.parameters}; choose 'available' or 'level'")
-    learner = _structure(structure, choices.n_jobs)
-    return BayesNetClassifier(learner, choices.parameters, missing=choices.missing, random_state=0, **shared)
+        classifier = AODEClassifier(**shared)
+    else:
+        learners = _structure(structure, choices.n_jobs), _parameters(choices)
+        # Expectation maximisation is a matter of the tables' learner.
+        missing = "available" if choices.missing == "em" else choices.missing
+        classifier = BayesNetClassifier(*learners, missing=missing, random_state=0, **shared)
+    asked = structure if structure == "aode" else f"--structure {structure} --parameters {choices.parameters}"
+    apply_settings(classifier, asked, choices.settings, choices.tune)
+    return classifier
+
+
+def _parameters(choices: Choices) -> ParameterLearner:
+    from marginbayes.parameters.names import named_parameters
+
+    learner = named_parameters(choices.parameters, choices.smoothing, choices.n_jobs, random_state=0)
+    if choices.missing == "em":
+        if choices.parameters != "ml":
+            raise ValueError(
+                f"--missing em is not for --parameters {choices.parameters}; choose 'available' or 'level'"
+            )
+        learner.set_params(missing="em")
+    return learner
 
 
 def _structure(name: str, n_jobs: int | None) -> StructureLearner:

@@ -25,7 +25,9 @@ __all__ = [
     "Parameters",
     "ParametersOption",
     "Separator",
+    "Settings",
     "Smoothing",
+    "Tune",
 ]
 
 
@@ -117,6 +119,26 @@ ClassWeightOption = Annotated[
 ]
 Jobs = Annotated[
     int | None, typer.Option(help="Threads; -1 for all processors.", rich_help_panel=LEARNING, show_default=False)
+]
+Tune = Annotated[
+    bool,
+    typer.Option(
+        "--tune",
+        help="Choose the strength of the learner (cost of margins, shrinkage, wanted margin) by validation "
+        "within the training rows.",
+        rich_help_panel=LEARNING,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other setting of a learner, named as in Python: structure.k=1, parameters.B=10; may be given "
+        "several times.",
+        rich_help_panel=LEARNING,
+        show_default=False,
+    ),
 ]
 Categorical = Annotated[
     list[str] | None,

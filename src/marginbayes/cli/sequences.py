@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marginbayes.cli.settings import apply_settings
+
 if TYPE_CHECKING:
     from marginbayes.cli.models import Choices
     from marginbayes.cli.tables import Table
@@ -69,7 +71,7 @@ def build_labeler(sequence: str, window: int, order: int, structures: Sequence[s
         raise ValueError("--class-weight is not for --sequence, whose rows are not weighed one by one")
     if choices.parameters not in NAMES:
         raise ValueError(f"--parameters {choices.parameters} is not for --sequence; choose one of {', '.join(NAMES)}")
-    return SequenceLabeler(
+    labeler = SequenceLabeler(
         window,
         order,
         named_learner(choices.parameters, choices.smoothing),
@@ -79,6 +81,8 @@ def build_labeler(sequence: str, window: int, order: int, structures: Sequence[s
         categorical_features=list(choices.categorical) or "from_dtype",
         n_jobs=choices.n_jobs,
     )
+    apply_settings(labeler, f"--sequence --parameters {choices.parameters}", choices.settings, choices.tune)
+    return labeler
 
 
 def with_ids(table: Table, sequence: str | None) -> Table:
