@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 
 TESTING = "Testing"
 
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target", "-t", metavar="COL", help="The column to predict; data sets know theirs.", show_default=False
-    ),
-]
 Structures = Annotated[
     list[str] | None,
     typer.Option(
@@ -79,7 +73,7 @@ Plot = Annotated[
 
 def evaluate(
     data: options.Data,
-    target: Target = None,
+    target: options.Target = None,
     structures: Structures = None,
     positive: Positive = None,
     json: Json = None,

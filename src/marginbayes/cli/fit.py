@@ -32,12 +32,6 @@ KINDS = {
     "no value at all": ("empty", "empty: all cells are missing"),
 }
 
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target", "-t", metavar="COL", help="The column to predict; data sets know theirs.", show_default=False
-    ),
-]
 StructureOption = Annotated[
     str, typer.Option("--structure", "-s", metavar="NAME", help=f"What to learn: {options.STRUCTURES}.")
 ]
@@ -100,7 +94,7 @@ AllColumns = Annotated[bool, typer.Option("--all-columns", help=f"List all colum
 
 def fit(
     data: options.Data,
-    target: Target = None,
+    target: options.Target = None,
     structure: StructureOption = "tan",
     model: ModelFile = None,
     certificate: CertificateFile = None,

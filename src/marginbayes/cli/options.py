@@ -27,6 +27,7 @@ __all__ = [
     "Separator",
     "Settings",
     "Smoothing",
+    "Target",
     "Tune",
 ]
 
@@ -77,6 +78,12 @@ Data = Annotated[
         help="A file (.csv, .tsv, .arff, each also .gz, or .parquet), or the name of a data set "
         "that 'marginbayes data list' shows.",
         show_default=False,
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target", "-t", metavar="COL", help="The column to predict; data sets know theirs.", show_default=False
     ),
 ]
 Model = Annotated[
