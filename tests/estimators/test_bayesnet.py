@@ -285,3 +285,12 @@ def test_labels_of_nullable_types_keep_their_kind(dtype: str) -> None:
     missing[3] = pd.NA
     with pytest.raises(ValueError, match="Input y contains NaN"):
         BayesNetClassifier("nb").fit(X, missing)
+
+
+def test_balanced_classes_are_those_of_the_rows_that_count() -> None:
+    X, y = load_iris(return_X_y=True)
+    weights = np.where((y == 0) & (np.arange(150) < 40), 0.0, 1.0)
+    there = weights > 0
+    ours = BayesNetClassifier("nb", class_weight="balanced").fit(X, y, sample_weight=weights)
+    theirs = BayesNetClassifier("nb", class_weight="balanced").fit(X[there], y[there])
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X))

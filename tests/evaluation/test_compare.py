@@ -93,6 +93,15 @@ def test_a_constant_gain_has_no_p_value() -> None:
     assert result.to_dict()["p_value"] is None
 
 
+def test_the_same_gain_from_other_rates_is_no_spread() -> None:
+    counts = (9, 8, 7, 6, 9)
+    better = [_outcome("a", np.arange(10) < n, f) for f, n in enumerate(counts)]
+    worse = [_outcome("b", np.arange(10) < n - 1, f) for f, n in enumerate(counts)]
+    result = compare(better, worse)
+    assert result.difference.value == pytest.approx(0.1)
+    assert math.isnan(result.p_value)
+
+
 def test_outcomes_on_other_rows_are_refused() -> None:
     first, second = _folds(3)
     with pytest.raises(ValueError, match="same folds"):

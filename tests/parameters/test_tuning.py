@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from marginbayes import BayesNetClassifier, Dag, Network
-from marginbayes.data import Rows
+from marginbayes.data import Rows, Schema, Variable
 from marginbayes.parameters import (
     ConditionalLikelihood,
     MarginHybrid,
@@ -21,8 +21,9 @@ from marginbayes.parameters import (
 )
 from marginbayes.parameters.folds import split
 from marginbayes.parameters.gradient import MarginGradient
-from marginbayes.parameters.tuning import Tuned, TunedResult
+from marginbayes.parameters.tuning import Trial, Tuned, TunedResult
 from marginbayes.solvers import Moment
+from marginbayes.structure import Greedy, TunedMargin
 from tests.oracles.brute import random_network, with_holes
 
 TAN = Dag(tuple("yabc"), ((), (0,), (0, 1), (0, 2)))
@@ -85,6 +86,34 @@ def test_of_equal_scores_the_first_of_the_grid_wins() -> None:
     grid = {"smoothing": [1.0, 1.0001], "max_iter": [5, 6]}  # max_iter does nothing without missing cells
     result = Tuned(MaximumLikelihood(), grid, cv=2, random_state=0).learn(network.schema, TAN, rows)
     assert result.best == {"smoothing": 1.0, "max_iter": 5}
+
+
+def test_equal_means_tie_whatever_their_rounding() -> None:
+    one, two = (0.5, 0.8, 0.75, 0.8, 0.6), (0.6, 0.8, 0.75, 0.8, 0.5)
+    assert np.mean(one) != np.mean(two)
+    assert Trial({}, one, 0.0).score == Trial({}, two, 0.0).score
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_weight_zero_are_in_no_fold(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    codes, weights = rng.integers(0, 2, (3, 12)).astype(np.uint8), np.repeat([1.0, 0.0], 6)
+    schema, dag = Schema(tuple(Variable(n, (0, 1)) for n in "yab")), Dag(("y", "a", "b"), ((), (0,), (0,)))
+    all_rows = Rows(codes, (2, 2, 2), weights)
+    for rows in (all_rows, all_rows.take(weights > 0)):
+        learners = (
+            Tuned(MaximumLikelihood(), {"smoothing": [1.0, 0.1]}, random_state=seed),
+            ConditionalLikelihood(early_stopping="cv-accuracy", random_state=seed),
+        )
+        found = [learner.learn(schema, dag, rows).network for learner in learners]
+        graphs = (Greedy(selection="cv", random_state=seed), TunedMargin(p=(0.9,), random_state=seed))
+        found_graphs = [learner.learn(schema, rows).dag for learner in graphs]
+        if rows is all_rows:
+            networks, structures = found, found_graphs
+    for one, other in zip(networks, found, strict=True):
+        for ours, theirs in zip(one.tables, other.tables, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-9)
+    assert structures == found_graphs
 
 
 class Recorder(ParameterLearner):

@@ -133,6 +133,40 @@ def test_constraints_are_obeyed():
     assert ("a", "b") not in late.edges
 
 
+def test_a_kept_feature_that_leads_to_the_class_becomes_its_parent():
+    rng = np.random.default_rng(0)
+    v, u = rng.integers(0, 2, (2, 2000))
+    w = np.where(rng.random(2000) < 0.9, v | u, rng.integers(0, 2, 2000))
+    y = copy(w, rng, 0.9)
+    plain = set(learn([y, v, u, w], "yvuw").edges)
+    assert plain == {("v", "w"), ("u", "w"), ("w", "y")}
+    assert set(learn([y, v, u, w], "yvuw", constraints=Constraints(keep=["v"])).edges) == plain | {("v", "y")}
+    with pytest.raises(ValueError, match="'v' must be kept, yet no edge"):
+        learn([y, v, u, w], "yvuw", constraints=Constraints(keep=["v"], forbidden=[("v", "y")]))
+
+
+def test_the_class_may_have_required_parents_and_a_forbidden_child_may_be_one():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 1000)
+    a, b = copy(y, rng, 0.8), copy(y, rng, 0.8)
+    assert ("a", "y") in learn([y, a, b], constraints=Constraints(required=[("a", "y")])).edges
+    assert ("a", "y") in learn([y, a, b], constraints=Constraints(forbidden=[("y", "a")])).edges
+    both = Constraints(required=[("a", "b")], forbidden=[("y", "a")])
+    assert {("a", "b"), ("a", "y")} <= set(learn([y, a, b], constraints=both).edges)
+    with pytest.raises(ValueError, match="cycle"):
+        learn([y, a, b], constraints=Constraints(required=[("a", "y"), ("y", "b"), ("b", "a")]))
+
+
+def test_rows_of_weight_zero_have_no_say_in_a_test():
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 60)
+    codes = np.array([y, copy(y, rng, 0.5)], np.uint8)
+    more = np.column_stack([codes, np.repeat(np.arange(2, 8), 2).reshape(6, 2).T])
+    weights = np.r_[np.ones(60), np.zeros(6)]
+    few, many = (Independence(Rows(c, (8, 8), w), 0.0, 0.05) for c, w in ((codes, None), (more, weights)))
+    assert many._tested(0, 1, frozenset()) == pytest.approx(few._tested(0, 1, frozenset()))
+
+
 @pytest.mark.parametrize(("options", "name"), [({"threshold": -1}, "threshold"), ({"alpha": 2.0}, "alpha")])
 def test_bad_settings_are_named(options, name):
     with pytest.raises(ValueError, match=name):

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from marginbayes.data import Rows
+from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.solvers import Moment
-from marginbayes.structure import Constraints
+from marginbayes.structure import Constraints, ExactMargin
 from marginbayes.structure.exact.branching import Proof
 from marginbayes.structure.exact.clusters import bound_of
 from marginbayes.structure.exact.clustertree import everything
@@ -160,3 +160,14 @@ def test_a_problem_too_large_for_memory_is_refused_with_the_remedy() -> None:
     schema, rows = random_rows(0)
     with pytest.raises(ValueError, match="more than max_bytes=1e\\+03"):
         learn_general(schema, rows, gamma=1.0, k=2, max_bytes=1e3)
+
+
+def test_a_class_of_one_level_leaves_nothing_to_find() -> None:
+    schema = Schema((Variable("y", (0,)), Variable("a", (0, 1)), Variable("b", (0, 1))))
+    codes = np.random.default_rng(0).integers(0, 2, (3, 20)).astype(np.uint8)
+    codes[0] = 0
+    rows = Rows(codes, (1, 2, 2))
+    found = ExactMargin("sm", gamma=1.5, k=2).learn(schema, rows)
+    assert found.certificate.status == "optimal"
+    assert found.score == pytest.approx(1.5 * 20)
+    verify(found.certificate.to_document(), codes)

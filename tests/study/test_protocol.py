@@ -47,3 +47,8 @@ def test_validation_is_by_five_folds_or_by_a_fifth_of_many_rows():
     train, test = many[0]
     assert len(test) == pytest.approx(220, abs=2)
     assert not set(train) & set(test)
+
+
+def test_repeats_without_sizes_are_refused():
+    with pytest.raises(ValueError, match="repeats = 3 says in sizes"):
+        split_names({"repeats": 3}, "iris")

@@ -127,10 +127,12 @@ def _columns(
     columns[label] = rows.y.tolist()
     weights = rows.weights
     if class_weight is not None:
+        import numpy as np
         from sklearn.utils import compute_sample_weight
 
-        balanced = compute_sample_weight(class_weight.value, rows.y)
-        weights = balanced if weights is None else weights * balanced
+        weights = np.ones(len(rows.y)) if weights is None else weights.copy()
+        there = weights > 0
+        weights[there] *= compute_sample_weight(class_weight.value, rows.y[there])
     return columns, weights
 
 

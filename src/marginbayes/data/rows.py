@@ -116,6 +116,10 @@ class Rows:
         codes = self.codes.take(np.arange(len(self))[index], axis=1)
         return Rows(codes, self.cardinalities, weights, self.n_jobs)
 
+    def weighty(self) -> Rows:
+        """The rows whose weight is above zero."""
+        return self if self.weights is None or self.weights.all() else self.take(self.weights > 0)
+
     def reweighted(self, weights: NDArray[np.float64] | None) -> Rows:
         """The same rows with other weights."""
         return Rows(self.codes, self.cardinalities, weights, self.n_jobs)

@@ -122,7 +122,8 @@ def _check_weights(sample_weight: Any, class_weight: Any, y: NDArray[Any]) -> Fl
         if not weights.any():
             raise ValueError("Sample weights must contain at least one non-zero number: all of sample_weight is zero")
     if class_weight is not None:
-        weights = weights * compute_sample_weight(class_weight, y)
+        there = weights > 0  # rows of weight zero do not count towards the size of their class
+        weights[there] *= compute_sample_weight(class_weight, y[there])
         if not weights.any():
             raise ValueError("class_weight leaves no row with a weight above zero; give some class more")
     return weights

@@ -71,9 +71,11 @@ def _check_paired(first: Sequence[Outcome], second: Sequence[Outcome]) -> None:
 
 
 def _corrected_t(first: Sequence[Outcome], second: Sequence[Outcome]) -> Comparison:
-    gains = np.array([a.correct.mean() - b.correct.mean() for a, b in zip(first, second, strict=True)])
+    # Rounded, because the same gain from other rates differs in the last digits, which is no spread.
+    gains = np.round([a.correct.mean() - b.correct.mean() for a, b in zip(first, second, strict=True)], 12)
     ratio = float(np.mean([len(a.rows) / a.n_train for a in first]))
-    error = math.sqrt(float(gains.var(ddof=1)) * (1 / len(gains) + ratio))
+    spread = float(gains.var(ddof=1)) if np.ptp(gains) else 0.0
+    error = math.sqrt(spread * (1 / len(gains) + ratio))
     mean, freedom = float(gains.mean()), len(gains) - 1
     reach = float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * error
     # Without any spread a gain of zero is no gain, and any other cannot be judged.

@@ -232,6 +232,7 @@ class MarginConvex(ParameterLearner):
             **witness,
             "B": self.B,
             "gamma": gamma,
+            "gap": self.tol,
             "weights": subnormalised(design, gamma * found.weights),
             "separable": found.separable,
             "duals": sparse(rows.labels, found.multipliers),

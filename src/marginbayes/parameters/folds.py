@@ -41,9 +41,9 @@ def _shuffled_by_class(rows: Rows, random_state: int | None) -> NDArray[np.intp]
 def split(rows: Rows, cv: int | None, holdout: float | None, random_state: int | None) -> list[tuple[Rows, Rows]]:
     """(training rows, held-out rows) of each of `cv` folds, or of the one split that holds out this share.
 
-    Rows whose class is missing are left out.
+    Rows whose class is missing and rows of weight zero are left out.
     """
-    rows = rows.take(rows.codes[0] < rows.cardinalities[0])
+    rows = rows.take(rows.codes[0] < rows.cardinalities[0]).weighty()
     parts = 2 if cv is None else cv
     if len(rows) < parts:
         raise ValueError(f"{len(rows)} rows cannot be dealt into {parts} parts; give more rows or fewer parts")

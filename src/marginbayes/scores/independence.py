@@ -44,10 +44,10 @@ class Independence:
 def _test(rows: Rows, x: int, y: int, given: list[int]) -> tuple[float, float]:
     """Information in bits, and the chance of so much if the two are independent."""
     cards, codes = rows.cardinalities, rows.codes
-    seen = np.ones(len(rows), bool)
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    seen = weights > 0
     for v in (x, y, *given):
         seen &= codes[v] < cards[v]
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     weights, total = weights[seen], float(weights[seen].sum())
     if not total:
         return 0.0, 1.0

@@ -25,7 +25,9 @@ class Constraints:
     required : sequence of (parent, child)
         Edges that must be there. The class as parent means that the feature must be kept.
     forbidden : sequence of (parent, child)
-        Edges that must not be there. The class as parent means that the feature must be dropped.
+        Edges that must not be there. The class as parent means that the feature must be dropped; in networks in which
+        the class is a variable like any other (`DependencyAnalysis`, `ExactScore` with ``max_parents``) it means that
+        edge alone.
     tiers : sequence of sequences of names
         Features in the order in which they come about: no edge leads from a later tier to an earlier one. Features that
         are in no tier are free.
@@ -50,10 +52,11 @@ class Constraints:
         object.__setattr__(self, "tiers", tuple(_names(tier, "tiers") for tier in self.tiers))
         object.__setattr__(self, "keep", _names(self.keep, "keep"))
 
-    def compile(self, names: Sequence[str], k: int) -> Rules:
+    def compile(self, names: Sequence[str], k: int, *, drops: bool = True) -> Rules:
         """The rules for a graph over these names, the class first, with at most k feature parents.
 
-        Contradictions are refused with the cycle or the pair they lie in.
+        Contradictions are refused with the cycle or the pair they lie in. `drops` says whether a feature that must not
+        be a child of the class is to be dropped.
         """
         index = self._known(names)
         allowed = ~np.eye(len(names), dtype=bool)
@@ -74,13 +77,13 @@ class Constraints:
                     f"{names[child]!r} has {len(parents)} required feature parents, but k={k} allows no more"
                 )
         kept = {*(index[n] for n in self.keep), *(index[b] for a, b in self.required if not index[a])}
-        dropped = frozenset(index[b] for a, b in self.forbidden if not index[a])
+        dropped = frozenset(index[b] for a, b in self.forbidden if drops and not index[a])
         kept |= {v for child, parents in enumerate(required) for v in (child, *parents) if parents}
         for v in kept & dropped:
             raise ValueError(f"{names[v]!r} must be kept, yet the edge from the class to it is forbidden")
         return Rules(k, allowed, tuple(required), frozenset(kept), dropped)
 
-    def compile_below(self, names: Sequence[str], k: int) -> tuple[Rules, set[int], set[int]]:
+    def compile_below(self, names: Sequence[str], k: int, *, drops: bool = True) -> tuple[Rules, set[int], set[int]]:
         """The same where the class may have parents: rules among the features, and the features that must, and must
         not, be parents of the class.
         """
@@ -92,7 +95,7 @@ class Constraints:
                     raise ValueError(f"the constraints have an edge {name!r} -> {top!r}, but {name!r} is not a feature")
             above.append({index[a] for a, b in edges if b == top})
             below.append([edge for edge in edges if edge[1] != top])
-        rules = replace(self, required=below[0], forbidden=below[1]).compile(names, k)
+        rules = replace(self, required=below[0], forbidden=below[1]).compile(names, k, drops=drops)
         return rules, above[0], above[1]
 
     def _known(self, names: Sequence[str]) -> dict[str, int]:

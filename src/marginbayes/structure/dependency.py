@@ -44,8 +44,8 @@ class DependencyAnalysis(StructureLearner):
         Level of a chi-squared test that a dependence must pass as well: with few rows, chance alone exceeds any small
         threshold. None leaves it out, as in the paper.
     constraints : Constraints or None
-        Required edges are joined and directed so from the start. A feature to be kept that ends up without an edge to
-        the class gets one.
+        Required edges are joined and directed so from the start; the class may have required parents here. A feature
+        to be kept that ends up without an edge to the class gets one, from the class unless that closes a cycle.
 
     Examples
     --------
@@ -77,24 +77,25 @@ class DependencyAnalysis(StructureLearner):
         allowed, required = _orders(given, schema.names)
         skeleton = _Skeleton(Independence(rows, self.threshold, self.alpha), allowed, required)
         directed = _directed(skeleton, allowed, required)
-        for v in sorted({schema.names.index(name) for name in given.keep}):
-            if not (directed[0, v] or directed[v, 0]) and not _leads(directed, v, 0):
-                directed[0, v] = True
+        for v in sorted({schema.names.index(name) for name in given.keep} - {0}):
+            if not (directed[0, v] or directed[v, 0]):
+                ends = [(a, b) for a, b in ((0, v), (v, 0)) if allowed[a, b] and not _leads(directed, b, a)]
+                if not ends:
+                    raise ValueError(f"{schema.names[v]!r} must be kept, yet no edge between it and the class may be")
+                directed[ends[0]] = True
         parents = tuple(tuple(np.flatnonzero(directed[:, v]).tolist()) for v in range(len(schema.names)))
         return StructureResult(Dag(schema.names, parents))
 
 
 def _orders(constraints: Constraints, names: tuple[str, ...]) -> tuple[Matrix, Matrix]:
     """Which edges may be there and which must, [parent, child]; here the class may have parents."""
-    rules = constraints.compile(names, len(names))
-    allowed = rules.allowed.copy()
+    rules, _, forbidden = constraints.compile_below(names, len(names), drops=False)
+    allowed, required = rules.allowed.copy(), np.zeros_like(rules.allowed)
     allowed[1:, 0] = True
-    index = {name: i for i, name in enumerate(names)}
-    for parent, child in constraints.forbidden:
-        allowed[index[parent], index[child]] = False
-    required = np.zeros_like(allowed)
+    allowed[sorted(forbidden), 0] = False
     for parent, child in constraints.required:
-        required[index[parent], index[child]] = True
+        required[names.index(parent), names.index(child)] = True
+    Dag(names, tuple(tuple(np.flatnonzero(required[:, v]).tolist()) for v in range(len(names))))  # names a cycle
     return allowed & ~required.T, required
 
 

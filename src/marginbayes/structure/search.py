@@ -296,7 +296,7 @@ class SearchLearner(StructureLearner):
 
     def _select(self, schema: Schema, rows: Rows) -> int:
         """The number of changes that does best on held-out rows, over five folds."""
-        rng = np.random.default_rng(self.random_state)
+        rows, rng = rows.weighty(), np.random.default_rng(self.random_state)
         folds = rng.permutation(len(rows)) % min(FOLDS, len(rows))
         rates = []
         for fold in np.unique(folds):

@@ -47,7 +47,7 @@ def split_names(protocol: Protocol, dataset: str) -> list[str]:
     if "sizes" in protocol:
         return [f"{size}-{repeat}" for size in protocol["sizes"] for repeat in range(protocol.get("repeats", 1))]
     if "repeats" in protocol:
-        return [f"repeat{repeat}" for repeat in range(protocol["repeats"])]
+        raise ValueError(f"a protocol with repeats = {protocol['repeats']!r} says in sizes what is drawn repeatedly")
     if protocol.get("whole"):
         return ["all"]
     if dataset in protocol.get("test", {}):

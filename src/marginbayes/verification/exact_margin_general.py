@@ -45,7 +45,7 @@ def check_exact_margin_general(document: Mapping[str, Any], codes: Ints, weights
     parents = [frozenset(own) for own in evidence["parents"]]
     check_structure(admitted, parents)
     sums = np.array([margins.family(child, own) for child, own in enumerate(parents)]).sum(axis=0)
-    objective = float(margins.weights @ np.minimum(sums.min(axis=1), margins.gamma))
+    objective = float(margins.weights @ np.minimum(sums.min(axis=1, initial=np.inf), margins.gamma))
     return objective, _bound(evidence, margins, admitted)
 
 

@@ -138,15 +138,19 @@ class LabelledChains:
         chains = (self.positions[i] for i in self.order_by_length)
         return np.array([own[t] for own in chains if len(own) > t], np.int64)
 
-    def best(self, vector: Floats, margin: float) -> float:
-        """Weighted sum of the greatest score plus margin times loss of each chain."""
+    def hinges(self, vector: Floats, margin: float) -> Floats:
+        """For each chain how far the greatest score plus margin times loss is above the score of the truth."""
         first, end, matrix, own = self._scores(vector, margin)
-        weights, total, value = self.weights[self.order_by_length], 0.0, first + own[self._rows_at(0)]
+        best, value = np.empty(len(self.positions)), first + own[self._rows_at(0)]
         for t in range(1, len(self.positions[self.order_by_length[0]]) + 1):
             rows = self._rows_at(t)
-            total += float(weights[len(rows) : len(value)] @ (value[len(rows) :] + end).max(axis=1))
+            best[self.order_by_length[len(rows) : len(value)]] = (value[len(rows) :] + end).max(axis=1)
             value = (value[: len(rows), :, None] + matrix).max(axis=1) + own[rows]
-        return total
+        for i, rows in enumerate(self.positions):  # the truth has no loss
+            states = np.array(self._states(self.labels[rows]))
+            best[i] -= first[states[0]] + matrix[states[:-1], states[1:]].sum() + end[states[-1]]
+            best[i] -= own[rows, states].sum()
+        return best
 
     def expected(self, vector: Floats, margin: float) -> tuple[Floats, float]:
         """Weighted sums of expected features and expected loss under exp(score + margin * loss), normalised."""

@@ -108,9 +108,11 @@ class LabelledTrees:
         loss = (self.vectors[None] != self.labels[:, None, :]).sum(axis=2)
         return score + margin * loss, loss.astype(np.float64)
 
-    def best(self, vector: Floats, margin: float) -> float:
-        """Weighted sum of the greatest score plus margin times loss of each row."""
-        return float(self.weights @ self._scores(vector, margin)[0].max(axis=1))
+    def hinges(self, vector: Floats, margin: float) -> Floats:
+        """For each row how far the greatest score plus margin times loss is above the score of the truth."""
+        score, _ = self._scores(vector, margin)
+        truth = np.ravel_multi_index(tuple(self.labels.T), self.cards)  # it has no loss
+        return np.asarray(score.max(axis=1) - score[np.arange(len(score)), truth])
 
     def expected(self, vector: Floats, margin: float) -> tuple[Floats, float]:
         """Weighted sums of expected features and expected loss under exp(score + margin * loss), normalised."""

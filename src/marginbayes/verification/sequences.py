@@ -46,10 +46,11 @@ def check_sequence_margin(document: Mapping[str, Any], codes: Integers, weights:
     vector = np.array(evidence["weights"], np.float64)
     strength, margin = float(evidence.get("strength", 1.0)), float(evidence["margin"])
     truth = examples.true_features()
-    hinge = examples.best(vector, margin) - float(vector @ truth)
+    hinges = examples.hinges(vector, margin)
+    hinge = float(examples.weights @ hinges)
     kind = evidence.get("regularizer")
     if kind == "box":
-        return _box(document, examples, vector, hinge)
+        return _box(document, examples, vector, hinges)
     if kind not in ("ball", "tables") or not (strength > 0 and margin > 0):
         raise CertificateError(f"the regulariser {kind!r} is not known, or strength and margin are not positive")
     counts = truth + float(evidence["smoothing"]) if kind == "tables" else None
@@ -111,19 +112,20 @@ def _conjugate(pull: Floats, counts: Floats | None, examples: Labelled) -> float
     return float((mass[used] * np.log(mass[used] / totals[used])).sum())
 
 
-def _box(document: Mapping[str, Any], examples: Labelled, vector: Floats, hinge: float) -> tuple[float, float]:
+def _box(document: Mapping[str, Any], examples: Labelled, vector: Floats, hinges: Floats) -> tuple[float, float]:
     evidence, status = document["evidence"], document["status"]
     radius = float(evidence["radius"])
     if status.startswith("separable"):
-        if not hinge <= float(evidence["gap"]):
-            raise CertificateError(f"the weights lose {hinge!r}, so that they do not separate the examples")
+        # A wrong labelling has a loss of one at least, so that the truth leads where less is lacking.
+        if not float(evidence["margin"]) == 1.0 or not (hinges < 1.0 - ROUNDING).all():
+            raise CertificateError(f"the weights lack {hinges.max()!r}, so that they do not separate the examples")
     elif not status.endswith(f" within |u| <= {radius:g}"):
         raise CertificateError(f"the status {status!r} does not end with 'within |u| <= {radius:g}', what is proved")
     largest = float(np.abs(vector).max())
     if largest > radius * (1 + ROUNDING):
         raise CertificateError(f"a weight of {largest!r} lies outside the radius {radius!r}")
     lead, gain = _from_labellings(evidence, examples, 1.0)
-    return hinge, max(0.0, gain - radius * float(np.abs(lead).sum()))
+    return float(examples.weights @ hinges), max(0.0, gain - radius * float(np.abs(lead).sum()))
 
 
 def _truth(examples: Labelled, owner: int) -> Any:

@@ -25,22 +25,37 @@ def _codes(variable: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) ->
         raise CertificateError(f"the table has no column {name!r}, which the certificate is about")
     # Where a missing cell is a level of its own, it is the last one.
     missing = len(levels) - 1 if levels and levels[-1] is None else len(levels)
-    known = {_key(level): code for code, level in enumerate(levels) if level is not None}
-    if cuts is None:
-        return [missing if _is_missing(c) else known.get(_key(c), len(levels)) for c in columns[name]]
-    return [missing if _is_missing(c) else bisect_left(cuts, _number(c, name)) for c in columns[name]]
+    if cuts is not None:
+        return [missing if _is_missing(c) else bisect_left(cuts, _number(c, name)) for c in columns[name]]
+    texts = {level: code for code, level in enumerate(levels) if isinstance(level, str)}
+    numbers = {level: code for code, level in enumerate(levels) if level is not None and level not in texts}
+    known = {c: _code(c, texts, numbers, len(levels), missing) for c in set(columns[name])}
+    return [known[c] for c in columns[name]]
+
+
+def _code(cell: Any, texts: Mapping[str, int], numbers: Mapping[Any, int], unknown: int, missing: int) -> int:
+    """A text is the level of the same text, else the number that it spells; a number that of the same value."""
+    if isinstance(cell, str):
+        if cell in texts:
+            return texts[cell]
+        return missing if _is_missing(cell) else numbers.get(_spelled(cell), unknown)
+    if _is_missing(cell):
+        return missing
+    whole = int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+    return numbers.get(cell, texts.get(str(whole), unknown))
 
 
 def _is_missing(cell: Any) -> bool:
     return cell is None or cell == "" or (isinstance(cell, float) and cell != cell)
 
 
-def _key(cell: Any) -> Any:
-    """Numbers and their spelling in a text file are the same level."""
-    try:
-        return float(cell)
-    except (TypeError, ValueError):
-        return str(cell)
+def _spelled(text: str) -> float | None:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return None
 
 
 def _number(cell: Any, name: str) -> float:

@@ -35,6 +35,8 @@ Integers = NDArray[np.int64]
 
 # A cut is added where it is violated by more than this.
 VIOLATED = 1e-7
+# Less than one is lacking, and not by rounding.
+LEADS = 1.0 - 1e-6
 
 
 class StructuredConvex(WeightLearner):
@@ -77,7 +79,7 @@ class StructuredConvex(WeightLearner):
         strength, radius = check_amount("B", self.B), check_amount("radius", self.radius)
         search = _CuttingPlanes(examples, radius, self.tol, self.callback)
         status = search.run(self.max_rounds)
-        separable = search.loss <= self.tol
+        separable = search.separates()
         size = 1.0 if separable else (strength * search.loss) ** (-1.0 / 3.0)
         status = "separable: no optimum is attained" if separable else f"{status} within |u| <= {radius:g}"
         certificate = search.certificate(status)
@@ -102,6 +104,7 @@ class _CuttingPlanes:
         self.cuts, self.truth = _Cuts(), examples.each_features(examples.labels)
         self.best, self.loss = np.zeros(examples.n_weights), float(examples.hinge(np.zeros(examples.n_weights), 1.0))
         self.bound, self.multipliers = 0.0, np.empty(0)
+        self.total = float(examples.weights.sum())
         self.trace: list[tuple[float, float, float]] = []
         self.started = time.perf_counter()
 
@@ -131,7 +134,14 @@ class _CuttingPlanes:
         return "iteration limit"
 
     def _closed(self) -> bool:
-        return self.loss - self.bound <= self.tol * max(1.0, abs(self.loss))
+        return self.loss - self.bound <= self.tol * max(min(1.0, self.total), self.loss)
+
+    def separates(self) -> bool:
+        """Whether next to nothing is lost: every truth leads, since a wrong labelling has a loss of one at least."""
+        if self.loss > self.tol * self.total:
+            return False
+        hinges = self.examples.decode(self.best, 1.0)[1] - self.truth @ self.best
+        return bool(hinges.max(initial=0.0) < LEADS)
 
     def _warm_start(self) -> None:
         """Cuts at zero and at the weights of Markov networks, which are near."""
@@ -169,12 +179,13 @@ class _CuttingPlanes:
         n, leads = len(self.examples.weights), vstack(self.cuts.leads, format="csr")
         owners, losses = np.concatenate(self.cuts.owners), np.concatenate(self.cuts.losses)
         choice = csr_array((np.ones(len(owners)), (np.arange(len(owners)), owners)), shape=(len(owners), n))
-        cost = np.concatenate([np.zeros(leads.shape[1]), self.examples.weights])
+        unit = float(self.examples.weights.max())  # the solver's tolerances are absolute
+        cost = np.concatenate([np.zeros(leads.shape[1]), self.examples.weights / unit])
         bounds = [(-self.radius, self.radius)] * leads.shape[1] + [(0.0, None)] * n
         found = linprog(cost, hstack([-leads, -choice], format="csr"), -losses, bounds=bounds, method="highs")
         if found.status != 0:
             raise RuntimeError(f"the linear program over {len(owners)} cuts failed: {found.message}")
-        multipliers = np.maximum(0.0, -found.ineqlin.marginals)
+        multipliers = np.maximum(0.0, -found.ineqlin.marginals * unit)
         bound, multipliers = self._proved(multipliers, leads, owners, losses)
         if bound > self.bound or not len(self.multipliers):
             self.bound, self.multipliers = max(bound, 0.0), multipliers

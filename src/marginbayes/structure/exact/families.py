@@ -54,7 +54,8 @@ class ParentSpace:
     ) -> ParentSpace:
         """The space that obeys the constraints; in a classifier, a feature that is dropped has no edge at all."""
         known = constraints or Constraints()
-        rules, above, never = known.compile_below(names, k if max_parents is None else max_parents)
+        most_features = k if max_parents is None else max_parents
+        rules, above, never = known.compile_below(names, most_features, drops=max_parents is None)
         n, index = len(names), {name: i for i, name in enumerate(names)}
         required = [set(own) for own in rules.required]
         forbidden = [{p for p in range(n) if p != i and not rules.allowed[p, i]} for i in range(n)]

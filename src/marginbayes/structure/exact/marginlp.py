@@ -194,7 +194,9 @@ def _round_and_round(n: int) -> Any:
 
 def _soft_margin(problem: DenseProblem, margins: Floats, starts: Ints) -> Floats:
     """Soft margin of each column of margins; the rows of a sample stand together."""
-    each = np.minimum(np.minimum.reduceat(margins, starts, axis=0), problem.gamma)
+    each = np.full((len(problem.weights), margins.shape[1]), problem.gamma)
+    if len(starts):  # else the class has one level, and no rival falls short
+        each = np.minimum(each, np.minimum.reduceat(margins, starts, axis=0))
     return np.asarray(problem.weights @ each)
 
 
