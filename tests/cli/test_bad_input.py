@@ -155,3 +155,55 @@ def test_a_mistake_of_ours_keeps_its_traceback(run: Run, table: Path, monkeypatc
 )
 def test_what_an_exception_says_is_one_printable_line(error: Exception, said: str) -> None:
     assert sentence(error).startswith(said)
+
+
+def test_a_semicolon_file_is_told_from_an_empty_one_and_a_quoted_one_too(fails: Run, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    cells = [("age", "y"), *((30 + i, "ab"[i % 2]) for i in range(20))]
+    for quote in ("", '"'):
+        path.write_text("".join(f"{quote}{a}{quote};{quote}{b}{quote}\n" for a, b in cells))
+        assert "seems to be separated by ';', not ',': say so by the separator (--separator ';')" in fails(
+            "fit", path, "-t", "y"
+        )
+        run("fit", path, "-t", "y", "--separator", ";")
+    path.write_text("\n\n" + "".join(f"{a},{b}\n" for a, b in cells))
+    run("fit", path, "-t", "y")
+
+
+def test_numbers_that_a_few_texts_or_a_comma_make_categories_are_noted(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"{i}.5;{i},25;{'<0.5' if i % 10 == 0 else i / 7:};{'ab'[i % 2]}\n" for i in range(40)]
+    path.write_text("plain;comma;censored;y\n" + "".join(rows))
+    said = run("fit", path, "-t", "y", "--separator", ";").stderr
+    assert "'censored' is taken for a category because 4 of its 40 cells, such as '<0.5', are no numbers" in said
+    assert "'comma' is taken for a category because its numbers, such as '0,25', have a comma; --decimal ," in said
+    assert "'plain'" not in said
+    shown = run("fit", path, "-t", "y", "--separator", ";", "--decimal", ",", "--drop", "plain").stdout
+    assert any(line.split()[:2] == ["comma", "number"] for line in shown.splitlines())
+
+
+def test_test_labels_of_another_type_are_refused_in_a_sentence(fails: Run, tmp_path: Path) -> None:
+    numbers, words, mixed = (tmp_path / f"{name}.csv" for name in ("numbers", "words", "mixed"))
+    for path, labels in ((numbers, (0, 1)), (words, ("no", "yes")), (mixed, (0, "yes"))):
+        path.write_text("a,y\n" + "".join(f"{i % 3},{labels[i % 2]}\n" for i in range(30)))
+    assert "the label 'no' of the test rows is no class; the classes are '0', '1'" in fails(
+        "evaluate", numbers, "-t", "y", "--test", words
+    )
+    assert "the label 'yes' of the test rows is no class" in fails("evaluate", numbers, "-t", "y", "--test", mixed)
+    assert f"no label of {numbers} (0, 1) is a class of {words} (no, yes)" in fails(
+        "evaluate", words, "-t", "y", "--test", numbers
+    )
+
+
+def test_a_bad_weight_is_named_by_its_row_in_the_file(fails: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,w,y\n1,1,\n2,1,\n3,1,u\n4,1,v\n5,1,u\n6,-3,v\n")
+    assert fails("fit", path, "-t", "y", "--weight", "w").startswith("row 6 has the weight '-3' in 'w'")
+
+
+def test_a_certificate_of_sequences_is_refused_before_anything_is_learned(fails: Run, tmp_path: Path) -> None:
+    path, model = tmp_path / "s.csv", tmp_path / "m.json"
+    path.write_text("id,x,y\n" + "".join(f"{i // 4},{'ab'[i % 2]},{'uv'[i % 2]}\n" for i in range(40)))
+    words = ("fit", path, "-t", "y", "--sequence", "id", "-m", model, "--certificate", tmp_path / "c.json")
+    assert "--sequence with --parameters ml comes without a proof" in fails(*words)
+    assert not model.exists()

@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, Standar
 
 from marginbayes import AODEClassifier, BayesNetClassifier, Dag, MDLPDiscretizer, Network
 from marginbayes.parameters import MaximumLikelihood
-from marginbayes.structure import ChowLiuTAN, NaiveBayes
+from marginbayes.structure import ChowLiuTAN, ExactMargin, Greedy, NaiveBayes
 
 
 def categorical_data(seed: int = 0, n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
@@ -294,3 +294,36 @@ def test_balanced_classes_are_those_of_the_rows_that_count() -> None:
     ours = BayesNetClassifier("nb", class_weight="balanced").fit(X, y, sample_weight=weights)
     theirs = BayesNetClassifier("nb", class_weight="balanced").fit(X[there], y[there])
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X))
+
+
+def test_a_labelled_prior_is_read_by_its_labels() -> None:
+    rng = np.random.default_rng(0)
+    y = pd.Series(np.where(rng.random(300) < 0.8, "well", "ill"))
+    X = pd.DataFrame({"a": rng.normal(size=300) + (y == "ill")})
+    clf = BayesNetClassifier("nb").fit(X, y)
+    shares = y.value_counts(normalize=True)
+    assert shares.index[0] == "well"
+    np.testing.assert_allclose(clf.predict_proba(X, prior=shares), clf.predict_proba(X, prior=shares.to_dict()))
+    with pytest.raises(ValueError, match="unknown: \\[0, 1\\]"):
+        clf.predict_proba(X, prior=pd.Series([0.2, 0.8]))
+
+
+def test_labelled_costs_are_read_by_their_labels() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = BayesNetClassifier("nb").fit(X, y)
+    costs = np.array([[0.0, 1.0], [90.0, 0.0]])
+    turned = pd.DataFrame(costs[::-1, ::-1], index=[1, 0], columns=[1, 0])
+    assert (clf.predict(X, cost=costs) != clf.predict(X, cost=costs.T)).any()
+    np.testing.assert_array_equal(clf.predict(X, cost=turned), clf.predict(X, cost=costs))
+    with pytest.raises(ValueError, match="must be called as the classes, 0, 1, not 'a', 'b'"):
+        clf.predict(X, cost=pd.DataFrame(costs, index=list("ab"), columns=list("ab")))
+
+
+def test_named_structures_are_searched_for_the_tables_that_are_used() -> None:
+    X, y = load_iris(return_X_y=True)
+    for name, learner in (("exact-sm", ExactMargin("sm", smoothing=20.0)), ("tan-cl", Greedy("cl", smoothing=20.0))):
+        named = BayesNetClassifier(name, smoothing=20.0).fit(X, y)
+        given = BayesNetClassifier(learner, smoothing=20.0).fit(X, y)
+        assert named.dag_ == given.dag_
+        assert named.structure_result_.score == pytest.approx(given.structure_result_.score)
+    assert BayesNetClassifier("tan-cr", n_jobs=2)._structure_learner().n_jobs == 2

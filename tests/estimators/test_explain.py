@@ -92,3 +92,13 @@ def test_a_class_without_any_possible_rival_is_compared_with_the_first_other_one
     assert list(found.to_frame()["target"]) == [0, 0, 1, 1, 2, 2]
     assert list(found.to_frame()["against"]) == [1, 1, 0, 0, 0, 0]
     assert (found.log_odds == np.inf).all()
+
+
+def test_features_called_like_a_column_of_the_frame_lose_nothing() -> None:
+    X = pd.DataFrame({"target": list("ab") * 50, "prior": list("aabb") * 25, "log_odds": list("ba") * 50})
+    explanation = BayesNetClassifier("nb").fit(X, [0, 1] * 50).explain(X[:2])
+    frame = explanation.to_frame()
+    assert list(frame) == ["target", "against", "prior", "target_", "prior_", "log_odds_", "log_odds"]
+    np.testing.assert_array_equal(frame["target"], explanation.target)
+    np.testing.assert_array_equal(frame["target_"], explanation.weights[:, 0])
+    np.testing.assert_allclose(frame["log_odds"], explanation.log_odds)

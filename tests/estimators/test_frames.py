@@ -243,3 +243,32 @@ def test_weights_that_are_shares_still_cut_numbers() -> None:
     assert [v.cuts for v in shares.schema_.features] == [v.cuts for v in counted.schema_.features]
     boosted = AdaBoostClassifier(BayesNetClassifier("nb"), n_estimators=3).fit(X, LABEL)
     assert boosted.score(X, LABEL) > 0.85
+
+
+@pytest.mark.parametrize("kind", [BayesNetClassifier, AODEClassifier])
+@pytest.mark.parametrize("names", [[10, 20], pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")])])
+def test_columns_whose_names_are_no_strings_are_found_by_name_too(kind: Any, names: Any) -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 50)
+    X = pd.DataFrame(np.column_stack([y + rng.normal(size=100) * 0.1, rng.normal(size=100)]), columns=names)
+    clf = kind().fit(X, y)
+    assert clf.score(X, y) > 0.9
+    turned = X.iloc[:, ::-1]
+    np.testing.assert_array_equal(clf.predict_proba(turned), clf.predict_proba(X))
+    other = X.set_axis([98, 99], axis=1)
+    with pytest.raises(ValueError, match="was there at fit but is missing now"):
+        clf.predict(other)
+    assert kind().fit(X.to_numpy(), y).predict(X).shape == (100,)  # an array has no names to go by
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "object"])
+def test_numbers_too_long_to_be_told_apart_are_refused(kind: str) -> None:
+    codes = [900000000000000001, 900000000000000002, 900000000000000003] * 30
+    X = pd.DataFrame({"id": pd.Series(codes, dtype=kind)})
+    with pytest.raises(ValueError, match="'id' holds 900000000000000001 and 900000000000000002"):
+        BayesNetClassifier(categorical_features=["id"]).fit(X, [0, 1, 1] * 30)
+    with pytest.raises(ValueError, match="turn them into strings"):
+        BayesNetClassifier().fit(np.array(codes)[:, None], [0, 1, 1] * 30)
+    assert BayesNetClassifier().fit(X.astype(str), [0, 1, 1] * 30).schema_["id"].cardinality == 3
+    apart = pd.DataFrame({"time": np.array([1.0, 2.0, 3.0] * 30).astype("int64") * 10**18})
+    assert BayesNetClassifier().fit(apart, [0, 1, 1] * 30).score(apart, [0, 1, 1] * 30) == 1.0

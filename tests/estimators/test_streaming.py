@@ -100,3 +100,21 @@ def test_learners_that_need_all_rows_have_no_partial_fit() -> None:
     assert not hasattr(BayesNetClassifier(missing="em"), "partial_fit")
     with pytest.raises(AttributeError, match="has no attribute 'partial_fit'"):
         BayesNetClassifier(missing="em").partial_fit([[1.0]], [0])
+
+
+@pytest.mark.parametrize("kind", [BayesNetClassifier, AODEClassifier])
+def test_a_column_that_is_empty_at_first_is_cut_when_its_numbers_come(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = pd.DataFrame({"a": rng.choice(list("xy"), 300), "lab": y + rng.normal(size=300)})
+    model = kind().partial_fit(X[:50].assign(lab=np.nan), y[:50], classes=[0, 1]).partial_fit(X[50:], y[50:])
+    fitted = kind().fit(X[50:], y[50:])
+    assert model.schema_["lab"].cuts == fitted.schema_["lab"].cuts
+    assert model.score(X, y) > 0.6
+
+
+def test_a_stream_for_naive_bayes_cannot_go_on_as_a_tree() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = BayesNetClassifier("nb").partial_fit(X, y).set_params(structure="tan")
+    with pytest.raises(ValueError, match="counted for naive Bayes"):
+        model.partial_fit(X, y)

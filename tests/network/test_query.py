@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import marginbayes.network.query as questions
 from marginbayes import Dag, Network
 from marginbayes.data import Schema, Variable
 from tests.oracles.brute import joint_table, random_dag, random_network
@@ -104,10 +107,72 @@ def test_wrong_questions_are_refused_with_a_sentence() -> None:
         network.query("x", {"y": "yes"})
     with pytest.raises(ValueError, match="impossible"):
         network.most_probable({"y": "yes"})
-    with pytest.raises(ValueError, match="likelihood of 'y' needs 2 non-negative numbers"):
+    with pytest.raises(ValueError, match="likelihood of 'y' needs 2 finite numbers"):
         network.query("x", {}, {"y": [1.0, -1.0]})
     with pytest.raises(ValueError, match="one or more different variables"):
         network.query(["x", "x"])
     with pytest.raises(KeyError, match="no variable 'z'"):
         network.query("z")
     np.testing.assert_allclose(network.query("y", {"x": 0.5}), [1.0, 0.0])
+
+
+def numeric_network() -> Network:
+    schema = Schema((Variable("y", ("no", "yes")), Variable("x", ("(-inf, 1]", "(1, inf)"), (1.0,))))
+    return Network(schema, Dag.naive(["y", "x"]), (np.log([0.3, 0.7]), np.log([[0.5, 0.5], [0.1, 0.9]])))
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.int64(2), np.float32(2)])
+def test_any_number_is_evidence_for_the_interval_it_falls_into(value: Any) -> None:
+    network = numeric_network()
+    np.testing.assert_array_equal(network.query("y", {"x": value}), network.query("y", {"x": "(1, inf)"}))
+
+
+@pytest.mark.parametrize("value", [float("nan"), None, np.nan, pd.NA])
+def test_a_missing_value_is_no_evidence(value: Any) -> None:
+    for ask in (lambda n: n.query("y", {"x": value}), lambda n: n.most_probable({"x": value})):
+        with pytest.raises(ValueError, match="the value of 'x' is missing"):
+            ask(numeric_network())
+
+
+@pytest.mark.parametrize("value", [float("inf"), -np.inf])
+def test_infinity_is_no_evidence(value: float) -> None:
+    with pytest.raises(ValueError, match="'x' has no level"):
+        numeric_network().query("y", {"x": value})
+
+
+def test_soft_evidence_about_what_is_given_speaks_for_the_level_given() -> None:
+    network = numeric_network()
+    given = network.query("y", {"x": 2})
+    np.testing.assert_allclose(network.query("y", {"x": 2}, likelihood={"x": [0.5, 0.1]}), given)
+    with pytest.raises(ValueError, match="impossible"):
+        network.query("y", {"x": 2}, likelihood={"x": [1, 0]})
+    with pytest.raises(ValueError, match="finite"):
+        network.query("y", {}, likelihood={"x": [1, np.inf]})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_edge_information_is_that_of_the_families_whatever_the_graph(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, random_dag(rng, 5, 3))
+    names = network.dag.names
+    for (parent, child), found in network.edge_information().items():
+        others = [p for p in network.dag.parents[names.index(child)] if names[p] != parent]
+        joint = network.query([*(names[p] for p in others), parent, child])
+        joint = joint.reshape(-1, *joint.shape[-2:])
+        apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=2, keepdims=True) / joint.sum((1, 2), keepdims=True)
+        used = joint > 0
+        assert found == pytest.approx(float((joint[used] * np.log(joint[used] / apart[used])).sum()), abs=1e-12)
+
+
+def test_long_chains_are_asked_in_one_pass_not_one_for_each_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 120
+    names = tuple(f"v{i}" for i in range(n))
+    schema = Schema(tuple(Variable(name, (0, 1)) for name in names))
+    dag = Dag(names, ((), (0,), *((0, i - 1) for i in range(2, n))))
+    rng = np.random.default_rng(0)
+    tables = [rng.dirichlet([1, 1], size=(2,) * len(own)) for own in dag.parents]
+    network = Network(schema, dag, tuple(np.log(t) for t in tables))
+    asked = []
+    monkeypatch.setattr(questions, "query", lambda *args: asked.append(args))
+    assert len(questions.edge_information(network)) == 2 * n - 3
+    assert not asked

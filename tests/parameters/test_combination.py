@@ -381,3 +381,21 @@ def test_members_with_probabilities_of_zero_are_refused() -> None:
     network, rows = problem(17)
     with pytest.raises(ValueError, match="smooth its learner"):
         ConvexCombination(8, base=MaximumLikelihood(0.0)).learn(network.schema, TAN, rows)
+
+
+def test_few_rows_are_dealt_into_as_many_parts_as_there_are() -> None:
+    rng = np.random.default_rng(0)
+    network = random_network(rng, Dag.naive(["y", "a", "b"]), (2, 2, 2))
+    few = Rows(rng.integers(0, 2, (3, 9)).astype(np.uint8), (2, 2, 2))
+    assert len(ConvexCombination().learn(network.schema, network.dag, few).members) == 9
+
+
+@pytest.mark.parametrize("weight", [1e-6, 1e3, 1e6, 1e9])
+def test_the_scale_of_the_weights_does_not_stop_it(weight: float) -> None:
+    rng = np.random.default_rng(0)
+    network = random_network(rng, Dag.naive(["y", "a", "b"]), (2, 3, 3))
+    rows = Rows(network.sample(200, rng).codes, (2, 3, 3), np.full(200, weight))
+    proof = ConvexCombination(random_state=0).learn(network.schema, network.dag, rows).certificate
+    assert proof is not None
+    assert proof.bound <= proof.objective
+    assert proof.gap < 1e-2

@@ -147,3 +147,21 @@ def test_targets_without_a_column_are_refused() -> None:
     X, _ = rows(20)
     with pytest.raises(ValueError, match="y has no column"):
         MultiLabelClassifier().fit(X, np.empty((20, 0)))
+
+
+def test_targets_may_be_of_different_types_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60)})
+    p, q = rng.integers(0, 2, 60), np.where(rng.random(60) < 0.5, "u", "v")
+    frames = [
+        pd.DataFrame({"q": q, "p": p}),
+        pd.DataFrame({"p": p, "q": q}),
+        pd.DataFrame({"p": pd.array(p, dtype="Int64"), "q": pd.Categorical(q)}),
+    ]
+    models = [MultiLabelClassifier("ml").fit(X, Y) for Y in frames]
+    for model, Y in zip(models, frames, strict=True):
+        levels = dict(zip(Y, model.classes_, strict=True))
+        assert levels["p"].tolist() == [0, 1]
+        assert levels["q"].tolist() == ["u", "v"]
+    np.testing.assert_array_equal(models[0].predict(X)[:, ::-1], models[1].predict(X))
+    np.testing.assert_array_equal(models[1].predict(X), models[2].predict(X))

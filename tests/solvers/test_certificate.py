@@ -8,7 +8,14 @@ from marginbayes.verification.check import CHECKS
 
 def claim(**changes):
     fields = {"kind": "sum", "sense": "max", "objective": 3.0, "bound": 4.0, "status": "time limit", "seconds": 1.0}
-    return Certificate(**{**fields, "trace": [(0.5, 1.0, 9.0)], "evidence": {"extra": np.array([1.0])}, **changes})
+    return Certificate(
+        **{
+            **fields,
+            "trace": [(0.5, 1.0, 9.0)],
+            "evidence": {"extra": np.array([1.0]), "cardinalities": [3]},
+            **changes,
+        }
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -98,6 +98,7 @@ def evaluate(
     drop: options.Drop = None,
     separator: options.Separator = None,
     encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
 ) -> None:
     """Cross-validate, or train and test, one or several classifiers.
 
@@ -123,7 +124,9 @@ def evaluate(
     else:
         estimators = {name: build(name, choices) for name in dict.fromkeys(structures or ["tan"])}
     testing = Testing(folds, repeats, seed, test, split, sequence)
-    plan = make_plan(data, Reading(separator, encoding), target, tuple(drop or ()), choices.categorical, testing)
+    plan = make_plan(
+        data, Reading(separator, encoding, decimal), target, tuple(drop or ()), choices.categorical, testing
+    )
     side = None if positive is None else find_label(positive, plan.classes.tolist(), "--positive")
     if side is not None and len(plan.classes) != 2:
         raise ValueError(f"--positive is for two classes, but there are {len(plan.classes)}")

@@ -58,6 +58,7 @@ def explain(
     ignore_extra: IgnoreExtra = False,
     separator: options.Separator = None,
     encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
 ) -> None:
     """Show how much each feature of a row speaks for its class.
 
@@ -89,7 +90,7 @@ def explain(
     }
     if target is not None and sides["target"] == sides["against"]:
         raise ValueError(f"--target and --against are the same class {target!r}")
-    table = read_for(classifier, data, Reading(separator, encoding))
+    table = read_for(classifier, data, Reading(separator, encoding, decimal))
     if row > len(table.frame):
         raise ValueError(f"{table.name} has {len(table.frame)} rows, so there is no row {row}")
     X = features_for(classifier.schema_, table, ignore_extra=ignore_extra).iloc[[row - 1]]

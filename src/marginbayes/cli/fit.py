@@ -118,6 +118,7 @@ def fit(
     weight: Weight = None,
     separator: options.Separator = None,
     encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
 ) -> None:
     """Learn a model from a table and say what became of each column.
 
@@ -137,9 +138,9 @@ def fit(
     classifier = build(structure, choices) if labeler is None else labeler
     asked = f"--structure {structure}{' --tune' if tune else ''}" if labeler is None else "--sequence"
     set_limits(classifier, asked, {"time_limit": time_limit, "gap": gap, "checkpoint": checkpoint})
-    if certificate is not None and labeler is None:
-        _check_proof(classifier, structure, parameters.value)
-    table = with_ids(read_data(data, Reading(separator, encoding)), sequence)
+    if certificate is not None:
+        _check_proof(classifier, asked, parameters.value)
+    table = with_ids(read_data(data, Reading(separator, encoding, decimal)), sequence)
     for name in choices.categorical:
         check_column(name, table)
     rows = training(table, target, drop or (), weight, sequence)
@@ -167,16 +168,18 @@ def _learn(classifier: Any, rows: Training) -> tuple[float, float]:
     return seconds, float(classifier.score(rows.X, rows.y, sample_weight=rows.weights))
 
 
-def _check_proof(classifier: Any, structure: str, parameters: str) -> None:
+def _check_proof(classifier: Any, asked: str, parameters: str) -> None:
     """Refuse to learn for a certificate where there will be none."""
     from marginbayes.structure import ExactMargin, ExactScore, TunedMargin
 
     proved = isinstance(getattr(classifier, "structure", None), (ExactMargin, ExactScore, TunedMargin))
-    if not proved and parameters not in PROVED:
-        raise ValueError(
-            f"--structure {structure} with --parameters {parameters} comes without a proof, so there is no certificate "
-            f"to write; choose an exact structure, or --parameters {', '.join(PROVED)}"
-        )
+    if proved or parameters in PROVED:
+        return
+    exact = "an exact structure, or " if hasattr(classifier, "structure") else ""
+    raise ValueError(
+        f"{asked} with --parameters {parameters} comes without a proof, so there is no certificate to write; "
+        f"choose {exact}--parameters {', '.join(PROVED)}"
+    )
 
 
 def _note_interrupted(classifier: Any) -> None:

@@ -70,8 +70,11 @@ def match_labels(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Labels of another file with the type of these classes; those that are new to them as they are."""
     known = {text_of(c): c for c in classes.tolist()}
     matched = [known.get(text_of(label), label) for label in labels.tolist()]
-    if classes.dtype.kind == "O" or any(isinstance(label, str) for label in matched):
+    if classes.dtype.kind == "O":
         return np.array([str(label) for label in matched], object)
+    texts = [label for label in matched if isinstance(label, str)]
+    if texts:
+        raise ValueError(f"the label {texts[0]!r} of the test rows is no class; the classes are {_listed([*known])}")
     return np.array(matched)
 
 

@@ -73,7 +73,7 @@ def build(structure: str, choices: Choices) -> BaseClassifier:
             raise ValueError(f"--parameters {choices.parameters} is not for aode, which knows 'ml' only")
         classifier = AODEClassifier(**shared)
     else:
-        learners = _structure(structure, choices.n_jobs), _parameters(choices)
+        learners = _structure(structure, choices), _parameters(choices)
         # Expectation maximisation is a matter of the tables' learner.
         missing = "available" if choices.missing == "em" else choices.missing
         classifier = BayesNetClassifier(*learners, missing=missing, random_state=0, **shared)
@@ -95,14 +95,13 @@ def _parameters(choices: Choices) -> ParameterLearner:
     return learner
 
 
-def _structure(name: str, n_jobs: int | None) -> StructureLearner:
+def _structure(name: str, choices: Choices) -> StructureLearner:
     from marginbayes.structure import named_structure
 
     try:
-        learner = named_structure(name, random_state=0)
+        return named_structure(name, 0, choices.smoothing, choices.n_jobs)
     except ValueError:
         raise ValueError(f"--structure {name!r} is not known; say nb, tan, aode, tan-cr, 2tree-omi-cr ...") from None
-    return learner.set_params(n_jobs=n_jobs) if "n_jobs" in learner.get_params() else learner
 
 
 def watch(classifier: Any, tell: Callable[[str], None]) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "ClassWeight",
     "ClassWeightOption",
     "Data",
+    "Decimal",
     "Discretizer",
     "DiscretizerOption",
     "Drop",
@@ -175,3 +176,6 @@ Separator = Annotated[
     ),
 ]
 Encoding = Annotated[str, typer.Option(help="Encoding of a text file.", rich_help_panel=READING)]
+Decimal = Annotated[
+    str, typer.Option(metavar="CHAR", help="Decimal point of a text file, if it is a comma.", rich_help_panel=READING)
+]

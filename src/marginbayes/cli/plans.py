@@ -124,7 +124,13 @@ def _against_file(
     dropped = [name for name in drop if name in other.frame.columns]
     asked = training(other, rows.target, dropped, sequence=rows.sequence)
     X = _same_columns(rows.X, asked.X, other)
-    truth = match_labels(asked.y, np.unique(rows.y))
+    known = np.unique(rows.y)
+    truth = match_labels(asked.y, known)
+    if not set(truth.tolist()) & set(known.tolist()):
+        raise ValueError(
+            f"no label of {other.name} ({_some([text_of(c) for c in np.unique(asked.y)])}) is a class of {table.name} "
+            f"({_some([text_of(c) for c in known])})"
+        )
     task = holdout(rows.X, rows.y, X, truth)
     how = f"tested on the {len(truth)} rows of {test}"
     return _holdout_plan(task, rows, table, how, {"test": test})

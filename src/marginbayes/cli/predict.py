@@ -60,6 +60,7 @@ def predict(
     ignore_extra: IgnoreExtra = False,
     separator: options.Separator = None,
     encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
 ) -> None:
     """Predict the class of each row of a table, as CSV.
 
@@ -75,7 +76,7 @@ def predict(
     classes = classifier.classes_.tolist()
     shares = parse_prior(prior, classes) if prior else None
     cost = read_cost(cost_matrix, classes) if cost_matrix is not None else None
-    table = read_for(classifier, data, Reading(separator, encoding), keep or ())
+    table = read_for(classifier, data, Reading(separator, encoding, decimal), keep or ())
     for name in keep or ():
         check_column(name, table)
     if hasattr(classifier, "sequence_ids"):

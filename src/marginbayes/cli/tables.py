@@ -33,12 +33,17 @@ __all__ = [
 TEXT_FILES = {".csv": ",", ".tsv": "\t"}
 
 
+# A column of text is nearly numeric if it has at least so many levels, and at most such a share of other cells.
+MANY_LEVELS, FEW_TEXTS = 5, 0.3
+
+
 @dataclass(frozen=True)
 class Reading:
-    """How to read a text file: the separator (None: as its name says) and the encoding."""
+    """How to read a text file: the separator (None: as its name says), the encoding, and the decimal point."""
 
     separator: str | None = None
     encoding: str = "utf-8"
+    decimal: str = "."
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +144,13 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Tab
             path,
             separator=reading.separator or TEXT_FILES[suffix],
             encoding=reading.encoding,
+            decimal=reading.decimal,
             text_columns=text_columns,
         )
     else:
-        frame = datasets.read_table(path, separator=reading.separator, encoding=reading.encoding)
+        frame = datasets.read_table(
+            path, separator=reading.separator, encoding=reading.encoding, decimal=reading.decimal
+        )
     frame.columns = [str(name) for name in frame.columns]
     return Table(str(path), frame)
 
@@ -176,7 +184,8 @@ def training(
     X = frame.drop(columns=list({name, *drop, *([] if weight is None else [weight])}))
     if not X.shape[1]:
         raise ValueError(f"{table.name} has no column left to learn from besides the target {name!r}")
-    weights = None if weight is None else _weights(frame[weight], weight)
+    _note_numbers_in_text(X)
+    weights = None if weight is None else _weights(frame[weight], weight, labelled)
     return Training(X, label_array(frame[name], name), weights, name, labelled, sequence)
 
 
@@ -198,7 +207,29 @@ def _note_unlabelled(table: Table, name: str, labelled: int) -> None:
         note(f"{lost} of {len(table.frame)} rows have no label in {name!r} and are left out")
 
 
-def _weights(column: Any, name: str) -> NDArray[np.float64]:
+def _note_numbers_in_text(X: Any) -> None:
+    """Say which columns are categories because of a few cells, or a comma, that keep them from being numbers."""
+    import pandas as pd
+
+    for name, column in X.items():
+        if not pd.api.types.is_string_dtype(column.dtype) or column.nunique() < MANY_LEVELS:
+            continue
+        cells = column.dropna().astype(str)
+        other = cells[pd.to_numeric(cells, errors="coerce").isna()]
+        if 0 < len(other) <= FEW_TEXTS * len(cells):
+            note(
+                f"{name!r} is taken for a category because {len(other)} of its {len(cells)} cells, such as "
+                f"{other.iloc[0]!r}, are no numbers; mend them, or leave them empty, and it is cut like a number"
+            )
+        elif len(other) and pd.to_numeric(cells.str.replace(",", "."), errors="coerce").notna().all():
+            note(
+                f"{name!r} is taken for a category because its numbers, such as {other.iloc[0]!r}, have a comma; "
+                "--decimal , reads them"
+            )
+
+
+def _weights(column: Any, name: str, places: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Weights of the rows at these places of the file."""
     import pandas as pd
 
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
@@ -206,7 +237,7 @@ def _weights(column: Any, name: str) -> NDArray[np.float64]:
     if bad.any():
         row = int(np.argmax(bad))
         found = "no weight" if pd.isna(column.iloc[row]) else f"the weight {text_of(column.iloc[row])!r}"
-        raise ValueError(f"row {row + 1} has {found} in {name!r}; weights are numbers, zero or more")
+        raise ValueError(f"row {places[row] + 1} has {found} in {name!r}; weights are numbers, zero or more")
     return np.asarray(numbers)
 
 

@@ -55,6 +55,7 @@ def verify(
     class_weight: options.ClassWeightOption = None,
     separator: options.Separator = None,
     encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
 ) -> None:
     """Check a certificate: objective and bound are computed anew from the data, by code that shares nothing with the
     solver. Exit code 1, and the reason, for a certificate that does not hold.
@@ -69,7 +70,7 @@ def verify(
     try:
         check_document(document)
         schema = _schema(document, certificate)
-        table = read_data(data, Reading(separator, encoding), _texts(schema))
+        table = read_data(data, Reading(separator, encoding, decimal), _texts(schema))
         columns, weights = _columns(schema, table, target, weight, class_weight)
         with working(f"verifying {certificate}"):
             report = verify_table(document, columns, weights)

@@ -29,7 +29,10 @@ from marginbayes.data.mdlp import interval_labels, mdlp_cuts
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Codes, Schema, Variable, factorise_numbers, transform_numbers
 
-__all__ = ["Encoder", "categorical_mask"]
+__all__ = ["EMPTY", "Encoder", "categorical_mask"]
+
+# Origin of a variable whose column has no value.
+EMPTY = "no value at all"
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Encoder:
         if self.missing_level and missing_cells(column).any():
             variable = replace(variable, levels=(*variable.levels, None))
         if not variable.levels:
-            variable = replace(variable, levels=(None,), origin="no value at all")
+            variable = replace(variable, levels=(None,), origin=EMPTY)
         return variable, variable.encode(column)
 
     def _variable(self, i: int, column: Column) -> Variable:

@@ -7,7 +7,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
-from numbers import Real
+from itertools import pairwise
+from numbers import Integral, Real
 from typing import Any
 
 import narwhals as nw
@@ -95,7 +96,10 @@ def read_frame(X: Any) -> Frame:
 def _series_column(name: str, series: nw.Series[Any]) -> Column:
     dtype = series.dtype
     if dtype.is_numeric():
-        return NumericColumn(name, _finite(name, series.cast(nw.Float64).to_numpy()))
+        values = series.cast(nw.Float64).to_numpy()
+        if dtype.is_integer() and _is_beyond_floats(values):
+            _check_apart(name, series.drop_nulls().to_numpy())
+        return NumericColumn(name, _finite(name, values))
     if dtype == nw.Object or dtype == nw.Unknown:
         return _object_column(name, series.to_numpy())
     if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean):
@@ -142,6 +146,8 @@ def _pandas_categories(name: str, series: Any) -> LevelColumn:
 
 def _array_column(name: str, values: NDArray[Any]) -> Column:
     if values.dtype.kind in "iuf":
+        if values.dtype.kind != "f" and _is_beyond_floats(values):
+            _check_apart(name, values)
         return NumericColumn(name, _finite(name, values.astype(np.float64)))
     if values.dtype.kind == "b":
         present = np.unique(values)
@@ -162,6 +168,8 @@ def _object_column(name: str, values: NDArray[Any]) -> Column:
     if present and all(isinstance(v, (Real, Decimal)) and not isinstance(v, (bool, np.bool_)) for v in present):
         numbers = np.full(len(cells), np.nan)
         numbers[~missing] = np.array(present, np.float64)
+        if _is_beyond_floats(numbers) and all(isinstance(v, Integral) for v in present):
+            _check_apart(name, np.array(present, object))
         return NumericColumn(name, _finite(name, numbers))
     for v in present:
         if not isinstance(v, Hashable):
@@ -198,6 +206,22 @@ def is_missing(value: object) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):
         return type(value).__name__ == "NAType"
+
+
+def _is_beyond_floats(values: NDArray[Any]) -> bool:
+    """Whether there are numbers among these that a float64 may round to another whole number."""
+    return bool(len(values) and max(float(np.nanmax(values)), -float(np.nanmin(values))) > 2.0**53)
+
+
+def _check_apart(name: str, numbers: NDArray[Any]) -> None:
+    """Refuse whole numbers that are different, but the same as float64: identifiers, and no quantities."""
+    different = sorted(set(numbers.tolist()))
+    for a, b in pairwise(different):
+        if float(a) == float(b):
+            raise ValueError(
+                f"column {name!r} holds {a} and {b}, which are too long to be told apart as numbers; "
+                "turn them into strings if they are codes"
+            )
 
 
 def _finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -32,6 +33,7 @@ def read_table(
     separator: str | None = None,
     missing: Sequence[str] = MISSING,
     encoding: str = "utf-8",
+    decimal: str = ".",
 ) -> pd.DataFrame:
     """Frame of a CSV, TSV, Parquet or ARFF file, chosen by the end of its name.
 
@@ -45,6 +47,8 @@ def read_table(
         Cells of a CSV or TSV file that mean "unknown". In ARFF that is an unquoted question mark.
     encoding : str
         Encoding of a text file.
+    decimal : str
+        Decimal point of a CSV or TSV file.
 
     Raises
     ------
@@ -64,7 +68,9 @@ def read_table(
             return parse_arff(text, str(file))
     if suffix not in _SEPARATORS:
         raise ValueError(f"cannot tell the format of {file}: its name should end in {_FORMATS}")
-    frame = read_delimited(file, separator=separator or _SEPARATORS[suffix], missing=missing, encoding=encoding)
+    frame = read_delimited(
+        file, separator=separator or _SEPARATORS[suffix], missing=missing, encoding=encoding, decimal=decimal
+    )
     return _with_nullable_booleans(frame)
 
 
@@ -74,15 +80,19 @@ def read_delimited(
     separator: str = ",",
     missing: Sequence[str] = MISSING,
     encoding: str = "utf-8",
+    decimal: str = ".",
     text_columns: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Frame of a text file with one header row; the text columns stay strings whatever they look like."""
+    if len(decimal) != 1 or decimal == separator:
+        raise ValueError(f"the decimal point {decimal!r} must be one character, and not the separator {separator!r}")
     with open_text(path, encoding) as file:
         header = _check_rows(file, path, separator)
     return pandas().read_csv(
         path,
         sep=separator,
         encoding=_without_mark(encoding),
+        decimal=decimal,
         keep_default_na=False,
         na_values=list(missing),
         dtype={name: str for name in text_columns if name in header},
@@ -115,10 +125,13 @@ def _without_mark(encoding: str) -> str:
 
 def _check_rows(file: TextIO, path: Path, separator: str) -> list[str]:
     """Header, after checking that every row has its width: pandas pads short rows without a word."""
-    rows = csv.reader(file, delimiter=separator, strict=True)
+    first = next((line for line in file if line.strip()), "")  # pandas passes over empty lines as well
+    if separator == "," and ";" in first and first.count(";") > first.count(","):
+        raise ValueError(f"{path} seems to be separated by ';', not ',': say so by the separator (--separator ';')")
+    rows = csv.reader(chain([first], file), delimiter=separator, strict=True)
     try:
         header = next(rows, [])
-        _check_header(header, path, separator)
+        _check_header(header, path)
         for row in rows:
             if row and len(row) != len(header):
                 place = f"{path}, line {rows.line_num}"
@@ -128,11 +141,9 @@ def _check_rows(file: TextIO, path: Path, separator: str) -> list[str]:
     return header
 
 
-def _check_header(header: list[str], path: Path, separator: str) -> None:
+def _check_header(header: list[str], path: Path) -> None:
     if not header:
         raise ValueError(f"{path} is empty: its first line should name the columns")
-    if len(header) == 1 and separator == "," and ";" in header[0]:
-        raise ValueError(f"{path} seems to be separated by ';', not ',': name the separator")
     for position, name in enumerate(header, 1):
         if not name.strip():
             raise ValueError(f"{path}: column {position} has no name; name it, or drop it if it only numbers the rows")

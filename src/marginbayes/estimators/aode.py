@@ -77,7 +77,7 @@ class AODEClassifier(BaseClassifier):
         data = read_training(self, X, y, sample_weight, self.class_weight, reset=stream is None)
         if stream is None:
             return self._store(Stream.opened(self, data, classes, with_pairs=True))
-        return self._store(stream.continued(data))
+        return self._store(stream.continued(self, data))
 
     def _check(self) -> None:
         for name in ("smoothing", "frequency_limit"):

@@ -151,7 +151,7 @@ class BayesNetClassifier(BaseClassifier):
         if stream is None:
             stream = Stream.opened(self, data, classes, with_pairs=isinstance(structure, ChowLiuTAN))
         else:
-            stream = stream.continued(data)
+            stream = stream.continued(self, data)
         found = stream.structure(structure)
         self._stream = stream
         return self._store(stream.classes, stream.schema, found, stream.parameters(found.dag, parameters))
@@ -166,7 +166,7 @@ class BayesNetClassifier(BaseClassifier):
             return self.structure
         if isinstance(self.structure, Dag):
             return Fixed(self.structure)
-        return named_structure(self.structure, self.random_state)
+        return named_structure(self.structure, self.random_state, self.smoothing, self.n_jobs)
 
     def _parameter_learner(self) -> ParameterLearner:
         if isinstance(self.parameters, ParameterLearner):

@@ -54,11 +54,20 @@ class Explanation:
         return [(self.features[j], self.values[i, j], float(self.weights[i, j])) for j in order]
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame: target, against, prior, one column for each feature, log-odds."""
+        """A pandas DataFrame: target, against, prior, one column for each feature, log-odds.
+
+        A feature that is called like one of the others gets an underscore behind its name.
+        """
         import pandas as pd
 
         columns: dict[str, Any] = {"target": self.target, "against": self.against, "prior": self.prior}
-        columns |= {name: self.weights[:, j] for j, name in enumerate(self.features)}
+        taken = {*columns, "log_odds"}
+        for name, weights in zip(self.features, self.weights.T, strict=True):
+            label = name
+            while label in taken:
+                label += "_"
+            taken.add(label)
+            columns[label] = weights
         return pd.DataFrame(columns | {"log_odds": self.log_odds})
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.data.counts import family_counts, pairs_by_class
+from marginbayes.data.encode import EMPTY
 from marginbayes.data.frame import Column, NumericColumn, missing_cells, natural_order
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Schema, Variable, factorise_numbers
@@ -93,10 +94,18 @@ class Stream:
         schema, rows = estimator._encode(data, missing_level=missing_level)
         return cls(known, schema, Counts.of(rows, with_pairs), missing_level)
 
-    def continued(self, data: Training) -> Stream:
-        """The stream after one more batch; categories that are new become levels."""
-        labels = _labels_among(self.classes, data)
-        grown = [self._grown(v, data.frame.column(i)) for i, v in enumerate(self.schema.features)]
+    def continued(self, estimator: BaseClassifier, data: Training) -> Stream:
+        """The stream after one more batch; categories that are new become levels.
+
+        A column without any value so far is what this batch makes of it.
+        """
+        labels = data.labels = _labels_among(self.classes, data)
+        data.classes = self.classes
+        known = self.schema.features
+        if any(v.origin == EMPTY for v in known):
+            fresh = estimator._encode(data, missing_level=self.missing_level)[0].features
+            known = tuple(new if v.origin == EMPTY else v for v, new in zip(known, fresh, strict=True))
+        grown = [self._grown(v, data.frame.column(i)) for i, v in enumerate(known)]
         schema = Schema((self.schema.target, *grown))
         codes = np.empty((len(schema.names), data.frame.n_rows), code_type(max(schema.cardinalities)))
         codes[0] = labels
@@ -121,7 +130,12 @@ class Stream:
 
     def structure(self, learner: StructureLearner) -> StructureResult:
         """What the learner would find on all rows seen so far."""
-        if isinstance(learner, ChowLiuTAN) and self.counts.pairs is not None:
+        if isinstance(learner, ChowLiuTAN):
+            if self.counts.pairs is None:
+                raise ValueError(
+                    "the batches so far were counted for naive Bayes, without the pairs that TAN needs; use fit, or "
+                    "begin anew with a clone"
+                )
             information = information_of_pairs(self.counts.pairs, self.schema.cardinalities[1:])
             return StructureResult(learner.from_information(self.schema, information))
         nothing = Rows(np.empty((len(self.schema.names), 0), np.uint8), self.schema.cardinalities)

@@ -52,6 +52,8 @@ def read_features(estimator: Any, X: Any, *, reset: bool = False) -> Frame:
     if not is_frame(X):
         array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         frame = read_frame(array)
+        if reset:
+            estimator._frame_names = None
         names = None if reset else getattr(estimator, "feature_names_in_", None)
         return frame if names is None else Frame(tuple(names), frame.n_rows, frame.source)
     frame = read_frame(X)
@@ -59,10 +61,13 @@ def read_features(estimator: Any, X: Any, *, reset: bool = False) -> Frame:
         raise ValueError("Found array with 0 sample(s): the table has no rows")
     if not frame.names:
         raise ValueError(f"0 feature(s) (shape=({frame.n_rows}, 0)) while a minimum of 1 is required.")
-    if not reset and hasattr(estimator, "feature_names_in_"):
-        return _in_order_of_fit(frame, list(estimator.feature_names_in_))
+    names = getattr(estimator, "feature_names_in_", getattr(estimator, "_frame_names", None))
+    if not reset and names is not None:
+        return _in_order_of_fit(frame, list(names))
     # Sets or checks n_features_in_ and feature_names_in_; the values are read column by column later.
     validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if reset:  # scikit-learn keeps no names that are not strings
+        estimator._frame_names = frame.names
     return frame
 
 
@@ -77,6 +82,10 @@ def _in_order_of_fit(frame: Frame, names: list[str]) -> Frame:
     if extra:
         raise ValueError(f"the column {extra[0]!r} was not there at fit{_and_more(extra)}; leave it out")
     return frame if list(frame.names) == names else frame.select(names)
+
+
+def _listed(names: list[Any]) -> str:
+    return ", ".join(map(repr, names[:5])) + (" ..." if len(names) > 5 else "")
 
 
 def _and_more(names: list[str]) -> str:
@@ -139,6 +148,8 @@ def _weight_array(sample_weight: Any, y: NDArray[Any]) -> Floats:
 
 def check_prior(prior: Mapping[Any, float] | Any, classes: NDArray[Any]) -> Floats:
     """One probability for each class, in the order of `classes`, summing to one."""
+    if hasattr(prior, "to_dict"):  # a pandas Series: by its labels, in whatever order they come
+        prior = prior.to_dict()
     if isinstance(prior, Mapping):
         unknown = [c for c in prior if c not in classes]
         lacking = [c for c in classes.tolist() if c not in prior]
@@ -152,7 +163,15 @@ def check_prior(prior: Mapping[Any, float] | Any, classes: NDArray[Any]) -> Floa
 
 
 def check_cost(cost: Any, classes: NDArray[Any]) -> Floats:
-    """Square matrix: row = true class, column = class that is predicted."""
+    """Square matrix: row = true class, column = class that is predicted; a data frame is read by its labels."""
+    if hasattr(cost, "loc"):
+        for labels in (cost.index, cost.columns):
+            if sorted(map(repr, labels)) != sorted(map(repr, classes.tolist())):
+                raise ValueError(
+                    f"rows and columns of cost must be called as the classes, {_listed(classes.tolist())}, "
+                    f"not {_listed(list(labels))}; or give an array"
+                )
+        cost = cost.loc[classes.tolist(), classes.tolist()]
     matrix = np.asarray(cost, np.float64)
     if matrix.shape != (len(classes), len(classes)) or not np.isfinite(matrix).all():
         raise ValueError(

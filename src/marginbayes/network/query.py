@@ -7,11 +7,14 @@ share no code but the elimination order's idea, and the tests hold them against 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
+
+from marginbayes.data.frame import is_missing
 
 if TYPE_CHECKING:
     from marginbayes.network.network import Network
@@ -35,8 +38,8 @@ def query(
     overlap = set(asked) & set(evidence)
     if overlap:
         raise ValueError(f"{network.dag.names[min(overlap)]!r} is both asked for and given")
-    soft = _soft_evidence(network, likelihood)
-    factors = _factors(network, evidence, {*asked, *(v for (v,), _ in soft)}) + soft
+    soft = _soft_evidence(network, likelihood, evidence)
+    factors = _factors(network, evidence, {*asked, *(v for scope, _ in soft for v in scope)}) + soft
     factors, _ = _eliminate(factors, keep=set(asked), network=network, reduce_axis=_log_sum)
     joint = _aligned(_multiply(factors, network), asked, network)
     total = logsumexp(joint)
@@ -63,14 +66,27 @@ def most_probable(network: Network, given: Mapping[str, Any]) -> tuple[dict[str,
 
 def edge_information(network: Network) -> dict[tuple[str, str], float]:
     """For each edge I(child; parent | the child's other parents), in nats."""
-    names, found = network.dag.names, {}
-    for child, parents in enumerate(network.dag.parents):
-        if not parents:
-            continue
-        joint = query(network, [names[p] for p in parents], {}, {})[..., None] * np.exp(network.tables[child])
+    names, found, families = network.dag.names, {}, dict[int, Floats]()
+    for child in network.dag.order:
+        parents = network.dag.parents[child]
+        joint = _joint_of(network, parents, families)[..., None] * np.exp(network.tables[child])
+        families[child] = joint
         for axis, parent in enumerate(parents):
-            found[names[parent], names[child]] = _conditional_information(joint, axis)
-    return found
+            found[parent, child] = _conditional_information(joint, axis)
+    return {(names[a], names[b]): found[a, b] for b, own in enumerate(network.dag.parents) for a in own}
+
+
+def _joint_of(network: Network, variables: tuple[int, ...], families: Mapping[int, Floats]) -> Floats:
+    """P(variables), from the family of one of them that holds them all (as in trees), else by a question of its own."""
+    if not variables:
+        return np.ones(())
+    for v in variables:
+        scope = (*network.dag.parents[v], v)
+        if network.normalized and set(variables) <= set(scope):
+            joint = families[v].sum(axis=tuple(k for k, u in enumerate(scope) if u not in variables))
+            left = [u for u in scope if u in variables]
+            return np.asarray(joint.transpose([left.index(u) for u in variables]))
+    return query(network, [network.dag.names[v] for v in variables], {}, {})
 
 
 def _conditional_information(joint: Floats, axis: int) -> float:
@@ -104,22 +120,32 @@ def _eliminate(
     factors: list[Factor], keep: set[int], network: Network, reduce_axis: Callable[..., Any]
 ) -> tuple[list[Factor], list[tuple[int, Factor]]]:
     """Reduce every variable that is not kept, cheapest message first; also the products, for tracing back."""
-    steps = []
-    todo = {v for scope, _ in factors for v in scope} - keep
-    while todo:
-        v = min(todo, key=lambda u: (_cost(u, factors, network), u))
-        todo.remove(v)
-        product = _multiply([f for f in factors if v in f[0]], network)
-        factors = [f for f in factors if v not in f[0]]
+    steps: list[tuple[int, Factor]] = []
+    logs = np.log(network.schema.cardinalities)
+    live = dict(enumerate(factors))
+    holders: dict[int, set[int]] = {}  # the factors that a variable is in
+    for number, (scope, _) in live.items():
+        for v in scope:
+            holders.setdefault(v, set()).add(number)
+
+    def cost(v: int) -> float:
+        return float(logs[sorted({u for number in holders[v] for u in live[number][0]})].sum())
+
+    costs = {v: cost(v) for v in holders if v not in keep}
+    while costs:
+        v = min(costs, key=lambda u: (costs[u], u))
+        del costs[v]
+        product = _multiply([live.pop(number) for number in sorted(holders[v])], network)
         scope, table = product
-        factors.append((tuple(u for u in scope if u != v), reduce_axis(table, axis=scope.index(v))))
+        rest, new = tuple(u for u in scope if u != v), len(factors) + len(steps)
+        live[new] = (rest, reduce_axis(table, axis=scope.index(v)))
+        for u in rest:
+            holders[u] = (holders[u] - holders[v]) | {new}
+        for u in rest:
+            if u in costs:
+                costs[u] = cost(u)
         steps.append((v, product))
-    return factors, steps
-
-
-def _cost(v: int, factors: list[Factor], network: Network) -> float:
-    scope = {u for f in factors if v in f[0] for u in f[0]}
-    return float(np.log([network.schema.cardinalities[u] for u in scope]).sum())
+    return list(live.values()), steps
 
 
 def _multiply(factors: list[Factor], network: Network) -> Factor:
@@ -156,19 +182,27 @@ def _evidence(network: Network, given: Mapping[str, Any]) -> dict[int, int]:
 
 def _level(network: Network, name: str, value: Any) -> int:
     variable = network.schema[name]
+    if is_missing(value) and None not in variable.levels:
+        raise ValueError(f"the value of {name!r} is missing ({value!r}); leave it out of what is given")
+    value = None if is_missing(value) else value
     if value in variable.levels:
         return variable.levels.index(value)
-    if variable.cuts is not None and isinstance(value, (int, float)):
-        return int(np.searchsorted(variable.cuts, value))
+    if variable.cuts is not None and isinstance(value, Real) and np.isfinite(float(value)):
+        return int(np.searchsorted(variable.cuts, float(value)))
     raise ValueError(f"{name!r} has no level {value!r}; it has {', '.join(map(repr, variable.levels))}")
 
 
-def _soft_evidence(network: Network, likelihood: Mapping[str, Sequence[float]]) -> list[Factor]:
+def _soft_evidence(
+    network: Network, likelihood: Mapping[str, Sequence[float]], evidence: Mapping[int, int]
+) -> list[Factor]:
+    """What speaks for the levels of variables; of one that is given, only what speaks for the level given."""
     factors: list[Factor] = []
     for name, values in likelihood.items():
         weights, levels = np.asarray(values, float), network.schema[name].cardinality
-        if weights.shape != (levels,) or not (weights >= 0).all() or not weights.any():
-            raise ValueError(f"the likelihood of {name!r} needs {levels} non-negative numbers, not all zero")
+        if weights.shape != (levels,) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
+            raise ValueError(f"the likelihood of {name!r} needs {levels} finite numbers, none negative, not all zero")
+        v = network.dag.index(name)
         with np.errstate(divide="ignore"):
-            factors.append(((network.dag.index(name),), np.log(weights)))
+            logs = np.log(weights)
+        factors.append(((), np.asarray(logs[evidence[v]])) if v in evidence else ((v,), logs))
     return factors

@@ -31,6 +31,8 @@ from marginbayes.solvers.level import minimise_on_simplex
 __all__ = ["CombinationResult", "ConvexCombination", "stratified_cover"]
 
 Callback = Callable[[Moment], object]
+# Parts, unless there are fewer rows.
+PARTS = 20
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class ConvexCombination(ParameterLearner):
 
     Parameters
     ----------
-    n_parts : int, default=20
-        Number of parts (M).
+    n_parts : int or None, default=None
+        Number of parts (M); None is 20, or as many as there are rows if those are fewer.
     D : float, default=1e3
         Pull towards equal weights. From ``certificate.evidence["equal_from"]`` on, all weights are exactly equal.
     base : ParameterLearner or None, default=None
@@ -97,7 +99,7 @@ class ConvexCombination(ParameterLearner):
 
     def __init__(
         self,
-        n_parts: int = 20,
+        n_parts: int | None = None,
         D: float = 1e3,
         base: ParameterLearner | None = None,
         *,
@@ -137,14 +139,14 @@ class ConvexCombination(ParameterLearner):
         if self.tune:
             return learn_tuned(self, schema, dag, rows)
         start = time.perf_counter()
-        self._check(rows)
+        n_parts = self._check(rows)
         check_normalize(self.normalize, self.smoothing)
         check_married("ConvexCombination", dag, self.subnormal)
-        recipe = self._recipe()
+        recipe = self._recipe(n_parts)
         if isinstance(previous, CombinationResult) and previous.recipe == recipe:
-            members, whole = list(previous.members), len(previous.members) == self.n_parts
+            members, whole = list(previous.members), len(previous.members) == n_parts
         else:
-            cover = stratified_cover(rows, self.n_parts, self.random_state)
+            cover = stratified_cover(rows, n_parts, self.random_state)
             members, whole = self._members(schema, dag, cover, start)
         mixture = MarginMixture.of(Design.of(dag, rows), [m.tables for m in members], self.B)
         before = time.perf_counter() - start
@@ -162,22 +164,25 @@ class ConvexCombination(ParameterLearner):
         path = tuple(value for _, value, _ in trace)
         return CombinationResult(network, certificate, path, tuple(members), recipe)
 
-    def _check(self, rows: Rows) -> None:
+    def _check(self, rows: Rows) -> int:
+        """The number of parts."""
         known = int((rows.codes[0] < rows.cardinalities[0]).sum())
-        if not (isinstance(self.n_parts, (int, np.integer)) and 1 <= self.n_parts <= known):
-            raise ValueError(f"n_parts={self.n_parts!r} must be a whole number from 1 to the number of rows, {known}")
+        n_parts = min(PARTS, known) if self.n_parts is None else self.n_parts
+        if not (isinstance(n_parts, (int, np.integer)) and 1 <= n_parts <= known):
+            raise ValueError(f"n_parts={n_parts!r} must be a whole number from 1 to the number of rows, {known}")
         if not (self.D >= 0 and np.isfinite(self.D)):
             raise ValueError(f"D={self.D!r} must be a number that is not negative")
         if not (self.B > 0 and np.isfinite(self.B)):
             raise ValueError(f"B={self.B!r} must be a positive number: without slack there is no best margin")
+        return int(n_parts)
 
     def _base(self) -> ParameterLearner:
         return MarginHybrid() if self.base is None else self.base
 
-    def _recipe(self) -> dict[str, Any]:
+    def _recipe(self, n_parts: int) -> dict[str, Any]:
         """All that the members depend on besides graph and rows."""
         base = self._base()
-        own = {"n_parts": self.n_parts, "random_state": self.random_state, "base": type(base)}
+        own = {"n_parts": n_parts, "random_state": self.random_state, "base": type(base)}
         return own | {f"base__{name}": value for name, value in base.get_params().items()}
 
     def _members(self, schema: Schema, dag: Dag, parts: list[Rows], start: float) -> tuple[list[Network], bool]:

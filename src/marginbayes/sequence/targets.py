@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from marginbayes.data.encode import Encoder, categorical_mask
-from marginbayes.data.frame import Frame, is_missing
+from marginbayes.data.frame import Frame, is_frame, is_missing
 from marginbayes.data.mdlp import interval_labels
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.estimators.validation import read_training
@@ -35,25 +36,33 @@ class Targets:
 
 def read_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
     """Training data after all checks; rows of weight zero are as if absent."""
-    array = None if y is None else np.asarray(y)
-    if array is None or array.ndim != 2:
+    if y is None or np.asarray(y).ndim != 2:
         data = read_training(estimator, X, y, sample_weight)
         return Targets(data.frame, (data.target,), (data.classes,), data.labels[None], data.weights, flat=True)
-    if not array.shape[1]:
+    columns = [_checked(column, k) for k, column in enumerate(_columns(y))]
+    if not columns:
         raise ValueError("y has no column; give at least one target")
-    data = read_training(estimator, X, array[:, 0], sample_weight)
-    if data.frame.n_rows != len(array):
-        array = array[np.flatnonzero(np.asarray(sample_weight, float))]
-    columns = [_checked(array[:, k], k) for k in range(array.shape[1])]
+    data = read_training(estimator, X, columns[0], sample_weight)
+    if data.frame.n_rows != len(columns[0]):
+        kept = np.flatnonzero(np.asarray(sample_weight, float))
+        columns = [column[kept] for column in columns]
     found = [np.unique(column, return_inverse=True) for column in columns]
     return Targets(
         data.frame,
-        _names(y, array.shape[1], data.frame.names),
+        _names(y, len(columns), data.frame.names),
         tuple(levels for levels, _ in found),
         np.array([codes for _, codes in found], np.int64),
         data.weights,
         flat=False,
     )
+
+
+def _columns(y: Any) -> list[NDArray[Any]]:
+    """One array for each target; those of a frame are independent columns, each of its own type."""
+    if is_frame(y):
+        frame = nw.from_native(y, eager_only=True)
+        return [np.array(frame[:, k].to_list(), object) for k in range(frame.shape[1])]
+    return list(np.asarray(y).T)
 
 
 def _checked(column: NDArray[Any], k: int) -> NDArray[Any]:

@@ -176,7 +176,7 @@ class _Search:
     def resume(self, start: MarginSolution) -> None:
         """Take over multipliers, as far as the caps allow, and the scale."""
         own = start.multipliers[np.arange(len(self.rows)), self.rows.labels]
-        share = np.minimum(1.0, self.caps / np.maximum(own, 1e-300))
+        share = self.caps / np.maximum(own, self.caps)
         self.multipliers = start.multipliers * share[:, None]
         self.weights = self.rows.gathered(self.multipliers)
         self.scale = start.scale

@@ -199,7 +199,8 @@ def _consider_multipliers(problem: EntropicHinge, best: _Best, eta: Floats) -> N
 
 def _fitting(problem: EntropicHinge, eta: Floats) -> Floats:
     """Multipliers scaled down to the caps, from which rounding may have led them away."""
-    return np.asarray(eta * np.minimum(1.0, problem.caps / np.maximum(eta.sum(axis=1), 1e-300))[:, None])
+    sums = eta.sum(axis=1)
+    return np.asarray(eta * (problem.caps / np.maximum(sums, problem.caps))[:, None])
 
 
 def _first_mu(problem: EntropicHinge, best: _Best) -> float:

@@ -202,7 +202,7 @@ def _balanced(problem: PairProblem, point: InteriorPoint, memory: Floats, gone: 
     for _ in range(4):
         price = np.maximum(0.0, system.balanced(price))
     sums = problem.row_sums(price)
-    return np.asarray(price * np.minimum(1.0, problem.row_weights / np.maximum(sums, 1e-300))[problem.row_of])
+    return np.asarray(price * (problem.row_weights / np.maximum(sums, problem.row_weights))[problem.row_of])
 
 
 def _towards(products: Floats, aim: float) -> Floats:

@@ -40,14 +40,24 @@ STRUCTURE_NAMES = (
 PATTERN = r"(?:tan|([1-9]\d*)tree)-(?:(omi|omisp|ocr|ro)-)?(cr|cl|sm|sbm|superparent)(-search)?"
 
 
-def named_structure(name: str, random_state: int | None = None) -> StructureLearner:
+def named_structure(
+    name: str, random_state: int | None = None, smoothing: float = 1.0, n_jobs: int | None = None
+) -> StructureLearner:
     """The learner of a short name: "nb", "tan", "kdb2", "tan-cr", "2tree-omi-cr", "tan-sm-search" and so on.
 
     ``tan`` in front means one feature parent, ``2tree`` two, ``3tree`` three; then comes a score (greedy edge adding),
     an order and a score, ``superparent``, or a score and ``search`` (iterated local search). Without such a front:
     selective naive Bayes (``snb``), k-dependence Bayes (``kdb2``), Pazzani's joins (``fssj``, ``bsej``), and ``exact-``
-    with a score for the structure that is proved to have the best one.
+    with a score for the structure that is proved to have the best one. What is searched for, or proved, is about tables
+    with this smoothing. What a learner does not take is left out.
     """
+    learner = _named(name, random_state)
+    wanted, taken = {"smoothing": smoothing, "n_jobs": n_jobs}, learner.get_params(deep=False)
+    found: StructureLearner = learner.set_params(**{k: v for k, v in wanted.items() if k in taken})
+    return found
+
+
+def _named(name: str, random_state: int | None) -> StructureLearner:
     if name in PLAIN:
         return PLAIN[name]()
     if match := re.fullmatch(r"kdb([1-9]\d*)", str(name)):

@@ -194,7 +194,7 @@ class _CuttingPlanes:
     def _proved(self, multipliers: Floats, leads: Any, owners: Integers, losses: Floats) -> tuple[float, Floats]:
         """Bound that multipliers prove within the radius, after making them sum to at most each example's weight."""
         sums = np.bincount(owners, multipliers, len(self.examples.weights))
-        share = np.minimum(1.0, self.examples.weights / np.maximum(sums, 1e-300))
+        share = self.examples.weights / np.maximum(sums, self.examples.weights)
         multipliers = multipliers * share[owners]
         rest = float(np.abs(leads.T @ multipliers).sum())
         return float(multipliers @ losses) - self.radius * rest, multipliers

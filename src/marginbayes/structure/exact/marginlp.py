@@ -159,7 +159,7 @@ class _Program:
         """Multipliers that no tolerance of the solver has made too large."""
         sample = self.problem.sample[self.rows]
         sums = np.bincount(sample, values, len(self.problem.weights))
-        values = values * np.minimum(1.0, self.problem.weights / np.maximum(sums, 1e-300))[sample]
+        values = values * (self.problem.weights / np.maximum(sums, self.problem.weights))[sample]
         some = values > 1e-12
         return MarginProof(self.rows[some], values[some] * (1.0 - 1e-15), clusters)
 
