@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from marginbayes import BayesNetClassifier
 from marginbayes.evaluation.folds import Task as Rows
 from marginbayes.study.methods import build, validated
 from marginbayes.study.protocol import split, whole
 from marginbayes.study.sequences import label
 from marginbayes.study.spec import Task
+from marginbayes.study.structures import shared_structure
 from marginbayes.study.timing import structure_seconds
 
 __all__ = ["KINDS", "measure", "unpack"]
@@ -149,13 +151,19 @@ def _rows(task: Task) -> Rows:
 
 
 def _fitted(task: Task, rows: Rows) -> tuple[Any, float]:
-    model = build(task.method.options, task.seed)
-    if task.method.options.get("structure_rows") == "all":
+    """The model, and the seconds it takes: those of a structure that another task has learned already count too."""
+    options = task.method.options
+    model = build(options, task.seed)
+    shared = None
+    if options.get("structure_rows") == "all":
         model.set_params(structure=_graph(task))
-    model = validated(model, task.method.options, rows.y_train, task.seed)
+    elif isinstance(model, BayesNetClassifier) and "grid" not in options:
+        shared = shared_structure(task, model._structure_learner())
+        model.set_params(structure=shared)
+    model = validated(model, options, rows.y_train, task.seed)
     start = time.perf_counter()
     model.fit(rows.X_train, rows.y_train)
-    return model, time.perf_counter() - start
+    return model, time.perf_counter() - start + (shared.spared if shared else 0.0)
 
 
 def _graph(task: Task) -> Any:

@@ -23,6 +23,10 @@ __all__ = ["Progress", "perform", "run"]
 Progress = Callable[[Record, int, int, float], None]
 
 
+# Seconds after which a task is reminded that its budget is spent: a library may have swallowed the first time.
+AGAIN = 0.5
+
+
 class OverBudget(Exception):
     """A task that ran longer than it may."""
 
@@ -111,7 +115,7 @@ def _limited(seconds: float | None) -> Iterator[None]:
         raise OverBudget
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
     try:
         yield
     finally:
