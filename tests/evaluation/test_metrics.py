@@ -69,3 +69,12 @@ def test_a_class_that_no_row_has_is_left_out_of_the_area() -> None:
 
 def test_the_area_is_undefined_when_all_rows_have_one_class() -> None:
     assert np.isnan(metrics.area_under_curve(np.array([1, 1]), np.log(np.full((2, 2), 0.5))))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_equal_probabilities_are_ties_with_several_classes_too(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chances = rng.multinomial(10, [0.4, 0.3, 0.3], 20) / 10 * 0.97 + 0.01
+    truth = np.r_[0, 1, 2, rng.integers(0, 3, 17)]
+    expected = reference.roc_auc_score(truth, chances, multi_class="ovr", average="macro")
+    assert metrics.area_under_curve(truth, np.log(chances)) == pytest.approx(expected, abs=1e-12)

@@ -138,3 +138,19 @@ def test_a_class_that_is_not_there_is_refused() -> None:
 def test_impossible_input_gets_a_sentence(truth: object, chances: object, options: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ReliabilityDisplay.compute(truth, chances, **options)
+
+
+@pytest.mark.parametrize("none", [[0, 0, 0], [False] * 3])
+def test_what_never_happened_did_not_happen(none: list[int]) -> None:
+    display = ReliabilityDisplay.compute(none, [0.1, 0.2, 0.1])
+    assert display.prob_true.max() == 0.0
+    assert display.brier == pytest.approx(0.02)
+    assert ReliabilityDisplay.compute([1, 1], [0.9, 0.9]).prob_true.min() == 1.0
+
+
+def test_the_class_that_is_predicted_must_be_known() -> None:
+    with pytest.raises(ValueError, match="the label 'a' alone; say with pos_label"):
+        ReliabilityDisplay.compute(["a", "a"], [0.1, 0.2])
+    with pytest.raises(ValueError, match="pos_label='z' is none of the labels 'a' and 'b'"):
+        ReliabilityDisplay.compute(["a", "b"], [0.1, 0.2], pos_label="z")
+    assert ReliabilityDisplay.compute(["a", "a"], [0.1, 0.2], pos_label="b").prob_true.max() == 0.0

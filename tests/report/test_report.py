@@ -294,3 +294,42 @@ def test_a_browser_sorts_tables_and_opens_records(records, tmp_path, scheme):
     assert folds == 5
     assert '"dataset": "iris"' in fold
     assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 31)"}[scheme]
+
+
+def test_a_published_average_stands_only_beside_one_of_the_same_sets(records):
+    study = load_study(STUDY).only(sets=["iris", "car", "heart"], methods=["NB", "TAN"])
+    published = Published({"average": {"NB": (50.0, None), "TAN": (50.0, None)}})
+    extra = {"average": {"sets": 3, "weighted": False}}
+    study = replace(study, experiments=tuple(replace(e, published=published, extra=extra) for e in study.experiments))
+    assert "<small>50.00, " in render(study, records)
+    fewer = [r for r in records if (r.dataset, r.method) != ("heart", "TAN")]
+    assert "<small>50.00, " not in render(study, fewer)
+
+
+def test_methods_are_ranked_by_the_splits_that_all_of_them_finished(curves):
+    study, made = curves
+    names = {r.method for r in made}
+    better = [
+        replace(r, result={**r.result, "accuracy": r.result["accuracy"] + 0.05}) if r.method == "M3N-moral" else r
+        for r in made
+    ]
+    assert len(names) == 4
+    text = summary(study, [r for r in better if r.method == "M3N-moral" or r.split != "10-0"])
+    assert "Here: M3N-moral 95.00 %" in text
+
+
+def test_likelihoods_are_compared_for_each_size():
+    study = load_study(STUDY.with_name("pernkopf2010.toml")).only(["figure9"])
+    made = []
+    for task in study.tasks():
+        size, repeat = map(int, task.split.split("-"))
+        level = {"greedy-CL": 30.0, "OMI-CL": 20.0}.get(task.method.name, 10.0 if size < 12 else 25.0)
+        noise = np.random.default_rng([size, repeat, len(task.method.name)]).normal()
+        names = (task.experiment, task.dataset, task.method.name, task.split)
+        made.append(
+            Record(task.key, *names, "done", 1.0, {"accuracy": 0.5, "tested": 9, "train_cll": level + noise}, 1, {})
+        )
+    text = summary(study, made)
+    assert "10: greedy-CL > OMI-CL > " in text
+    assert re.search(r"14: greedy-CL > [^,]+ > OMI-CL, all apart but ", text)
+    assert "for each number of variables" in text

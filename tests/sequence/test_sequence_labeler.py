@@ -252,3 +252,15 @@ def test_polars_frames_work_as_pandas_frames_do() -> None:
     expected = SequenceLabeler(sequence="id", parameters="ml").fit(X, y).predict(X)
     found = SequenceLabeler(sequence="id", parameters="ml").fit(other, y.to_numpy()).predict(other)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_sequence_has_one_weight_and_zero_is_one_too() -> None:
+    X, y, ids = [["a"], ["b"], ["a"], ["b"]], ["p", "q", "p", "q"], [1, 1, 1, 2]
+    labeler = SequenceLabeler(parameters="ml")
+    with pytest.raises(ValueError, match="row 1 \\(from 0\\) has another weight"):
+        labeler.fit(X, y, sequence=ids, sample_weight=[1, 0, 1, 1])
+    frame = pd.DataFrame({"x": list("aba"), "id": [1, 1, 1]})
+    with pytest.raises(ValueError, match="row 1"):
+        SequenceLabeler(parameters="ml", sequence="id").fit(frame, list("pqp"), sample_weight=[1, 0, 1])
+    whole = labeler.fit(X, y, sequence=ids, sample_weight=[1, 1, 1, 0])
+    np.testing.assert_allclose(whole.weights_, clone(labeler).fit(X[:3], y[:3], sequence=ids[:3]).weights_)

@@ -151,3 +151,17 @@ def test_an_interruption_among_the_folds_keeps_what_there_is(monkeypatch: pytest
     except KeyboardInterrupt:
         pytest.fail("the interruption went through")
     assert result.status == "interrupted"
+
+
+def test_selection_leaves_rows_out_that_cannot_be_judged() -> None:
+    schema, rows = random_rows(0, 30)
+    codes = rows.codes.copy()
+    codes[0, :10] = rows.cardinalities[0]  # no class
+    weights = np.r_[np.ones(20), np.zeros(10)]
+    chosen = Greedy(selection="cv", random_state=0)
+    found = chosen.learn(schema, Rows(codes, rows.cardinalities, weights))
+    expected = chosen.learn(schema, Rows(codes, rows.cardinalities, weights).take(np.arange(10, 20)))
+    assert found.dag == expected.dag
+    alone = np.zeros(30)
+    alone[12] = 1.0
+    assert chosen.learn(schema, Rows(codes, rows.cardinalities, alone)).status == "finished"

@@ -52,3 +52,12 @@ def test_validation_is_by_five_folds_or_by_a_fifth_of_many_rows():
 def test_repeats_without_sizes_are_refused():
     with pytest.raises(ValueError, match="repeats = 3 says in sizes"):
         split_names({"repeats": 3}, "iris")
+
+
+def test_no_training_set_is_drawn_twice():
+    protocol = {"sizes": [50], "repeats": 5, "keep": ["iris"]}
+    drawn = [frozenset(split(protocol, "iris", f"50-{k}", 1).X_train.index) for k in range(5)]
+    assert len(set(drawn)) == 5
+    protocol = {"sizes": [75], "repeats": 5}
+    drawn = [frozenset(split(protocol, "iris", f"75-{k}", 1).X_train.index) for k in range(5)]
+    assert len(set(drawn)) == 5

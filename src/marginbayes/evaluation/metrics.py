@@ -64,4 +64,5 @@ def _area(positive: NDArray[np.bool_], score: Floats) -> float:
     n, m = int(positive.sum()), int((~positive).sum())
     if not n or not m:
         return float("nan")
-    return float((rankdata(score)[positive].sum() - n * (n + 1) / 2) / (n * m))
+    # Rounded: the same probability gives odds that differ in their last digits, which are ties.
+    return float((rankdata(np.round(score, 10))[positive].sum() - n * (n + 1) / 2) / (n * m))

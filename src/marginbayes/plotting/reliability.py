@@ -114,7 +114,7 @@ class ReliabilityDisplay:
         strategy : {"uniform", "quantile"}
             Bins of the same width, or of the same number of predictions.
         pos_label : label
-            By default the larger of the two labels.
+            By default the larger of the two labels, and 1 where there are only 0 or only 1.
         name, event, confidence : see the class
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
@@ -288,6 +288,12 @@ def _positive(labels: NDArray[Any], pos_label: Any) -> Any:
     found = np.unique(labels)
     if len(found) > 2:
         raise ValueError(f"y_true holds {len(found)} different labels; make it one class against the rest")
+    if pos_label is None and len(found) == 1 and found[0] in (0, 1):
+        return found.dtype.type(1)  # nothing, or everything, happened
+    if pos_label is None and len(found) == 1:
+        raise ValueError(f"y_true holds the label {_plain(found[0])} alone; say with pos_label what is predicted")
+    if pos_label is not None and len(found) == 2 and pos_label not in found:
+        raise ValueError(f"pos_label={pos_label!r} is none of the labels {_plain(found[0])} and {_plain(found[1])}")
     return found[-1] if pos_label is None else pos_label
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ __all__ = ["judged"]
 
 Claim = Mapping[str, Any]
 NOTHING = "not finished yet"
+# At which the papers call a difference significant.
+LEVEL = 0.05
 
 
 def judged(outcome: Outcome) -> list[tuple[str, str]]:
@@ -88,25 +90,40 @@ def _matched(outcome: Outcome, first: str, second: str, start: str = "") -> list
 
 
 def _ranking(outcome: Outcome, _claim: Claim) -> str:
-    means: dict[str, list[float]] = {}
+    """Mean accuracies over the splits that all methods finished, the highest first."""
+    rates = _of_all(outcome, "accuracy")
+    order = sorted(rates, key=lambda m: -float(np.mean([*rates[m].values()])))
+    return ", ".join(f"{m} {100 * np.mean([*rates[m].values()]):.2f} %" for m in order) or NOTHING
+
+
+def _of_all(outcome: Outcome, key: str) -> dict[str, dict[tuple[str, str], float]]:
+    """What each method has on record for the sets and splits that all methods finished."""
+    found: dict[str, dict[tuple[str, str], float]] = {}
     for record in outcome.records:
-        means.setdefault(record.method, []).append(record.result["accuracy"])
-    order = sorted(means, key=lambda m: -float(np.mean(means[m])))
-    return ", ".join(f"{m} {100 * np.mean(means[m]):.2f} %" for m in order) or NOTHING
+        found.setdefault(record.method, {})[record.dataset, record.split] = record.result[key]
+    shared = set.intersection(*(set(values) for values in found.values())) if found else set()
+    return {m: {k: v for k, v in values.items() if k in shared} for m, values in found.items()} if shared else {}
 
 
 def _likelihoods(outcome: Outcome, _claim: Claim) -> str:
-    """Mean conditional log-likelihood of the training rows, the highest first, tested pair by neighbouring pair."""
-    found: dict[str, dict[tuple[str, str], float]] = {}
-    for record in outcome.records:
-        found.setdefault(record.method, {})[record.dataset, record.split] = record.result["train_cll"]
-    order = sorted(found, key=lambda m: -float(np.mean(list(found[m].values()))))
-    said = [f"{m} {np.mean(list(found[m].values())):.0f}" for m in order]
-    for first, second in pairwise(order):
-        shared = sorted(found[first].keys() & found[second].keys())
-        if len(shared) > 1:
-            ours, theirs = ([found[m][key] for key in shared] for m in (first, second))
-            said.append(f"{first} above {second}: p = {ttest_rel(ours, theirs, alternative='greater').pvalue:.2g}")
+    """Mean conditional log-likelihood of the training rows, the highest first; and for each size the pairs of methods
+    that do not differ significantly, by one-sided paired t-tests of all pairs.
+    """
+    found, said = _of_all(outcome, "train_cll"), []
+    means = {m: float(np.mean([*values.values()])) for m, values in found.items()}
+    if means:
+        said.append(", ".join(f"{m} {means[m]:.0f}" for m in sorted(means, key=lambda m: -means[m])))
+    for size in outcome.experiment.protocol["sizes"] if means else ():
+        here = {
+            m: [v for (_, split), v in sorted(values.items()) if split.startswith(f"{size}-")]
+            for m, values in found.items()
+        }
+        order, alike = sorted(here, key=lambda m: -float(np.mean(here[m]))), []
+        for first, second in combinations(order, 2):
+            p = float(ttest_rel(here[first], here[second], alternative="greater").pvalue)
+            if not p < LEVEL:
+                alike.append(f"{first} and {second} (p = {p:.2g})")
+        said.append(f"{size}: {' > '.join(order)}, all apart but {', '.join(alike) or 'none'}")
     return "; ".join(said) or NOTHING
 
 

@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from marginbayes.data.encode import Encoder, categorical_mask
-from marginbayes.data.frame import Frame
+from marginbayes.data.frame import Frame, is_frame, read_frame
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.estimators.progress import watched
@@ -127,6 +127,7 @@ class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         learner = named_learner(self.parameters, self.smoothing)
         self._check(sequence)
+        self._check_whole(X, sequence, sample_weight)
         data = read_training(self, X, y, sample_weight)
         frame, ids = separate_ids(data.frame, self.sequence)
         chains = chains_of(_kept(sequence, sample_weight) if ids is None else ids, frame.n_rows)
@@ -145,6 +146,15 @@ class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"decoding={self.decoding!r} is not known; say {' or '.join(map(repr, DECODINGS))}")
         if sequence is not None and self.sequence is not None:
             raise ValueError(f"the sequence ids are in the column {self.sequence!r}; do not give others to fit")
+
+    def _check_whole(self, X: Any, sequence: Any, sample_weight: Any) -> None:
+        """Refuse a weight of zero for some rows of a sequence: without them, others would become neighbours."""
+        if sample_weight is None or np.isscalar(sample_weight) or (sequence is None and self.sequence is None):
+            return
+        weights, frame = np.asarray(sample_weight, float), read_frame(X if is_frame(X) else np.asarray(X))
+        ids = sequence if self.sequence is None else separate_ids(frame, self.sequence)[1]
+        if weights.shape == (frame.n_rows,):  # else the shape is what is refused, later
+            _chain_weights(weights, chains_of(ids, frame.n_rows))
 
     def _encode(self, data: Training, frame: Frame) -> tuple[Schema, Rows]:
         mask = categorical_mask(self.categorical_features, data.frame.names)
@@ -293,5 +303,7 @@ def _chain_weights(weights: Floats | None, chains: Chains) -> Floats | None:
     differs = arranged != np.repeat(first, np.diff(chains.offsets))
     if differs.any():
         row = int(chains.order[np.argmax(differs)])
-        raise ValueError(f"row {row} has another weight than the first of its sequence; give each sequence one weight")
+        raise ValueError(
+            f"row {row} (from 0) has another weight than the first of its sequence; give each sequence one weight"
+        )
     return first

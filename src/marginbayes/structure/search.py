@@ -239,9 +239,10 @@ class SearchLearner(StructureLearner):
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure for these rows; Ctrl-C ends the search and keeps the best so far."""
         self._check()
+        judged = rows.take(rows.codes[0] < rows.cardinalities[0]).weighty()
         try:
             with kernel_interrupts():
-                most = None if self.selection is None or len(rows) < 2 else self._select(schema, rows)
+                most = None if self.selection is None or len(judged) < 2 else self._select(schema, judged)
         except KeyboardInterrupt:
             search, most = self._started(schema, rows, None), 0
             search.status = "interrupted"
@@ -296,7 +297,7 @@ class SearchLearner(StructureLearner):
 
     def _select(self, schema: Schema, rows: Rows) -> int:
         """The number of changes that does best on held-out rows, over five folds."""
-        rows, rng = rows.weighty(), np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(self.random_state)
         folds = rng.permutation(len(rows)) % min(FOLDS, len(rows))
         rates = []
         for fold in np.unique(folds):

@@ -217,8 +217,9 @@ def _about(model: Any) -> Result:
         found["edges"] = len(model.dag_.edges)
         found |= _certificates(model)
     elif isinstance(model, Pipeline):
-        machine = model[-1]
-        found["parameters"] = int(machine.support_vectors_.size + machine.dual_coef_.size)
+        # As Table 5 of Pernkopf & Bilmes counts them: the features of every support vector.
+        found["support_vectors"] = len(model[-1].support_vectors_)
+        found["parameters"] = found["support_vectors"] * int(model.n_features_in_)
     return found
 
 
