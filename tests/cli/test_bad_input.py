@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import numpy as np
@@ -207,3 +208,13 @@ def test_a_certificate_of_sequences_is_refused_before_anything_is_learned(fails:
     words = ("fit", path, "-t", "y", "--sequence", "id", "-m", model, "--certificate", tmp_path / "c.json")
     assert "--sequence with --parameters ml comes without a proof" in fails(*words)
     assert not model.exists()
+
+
+def test_a_checkpoint_is_for_margins_alone(fails: Run, table: Path, tmp_path: Path) -> None:
+    words = ("fit", table, "-t", "outcome", "-s", "exact-mdl", "--checkpoint", tmp_path / "c.npz")
+    assert fails(*words) == "--checkpoint is not for --structure exact-mdl; it is for exact-sm and exact-sbm"
+
+
+def test_a_pipe_is_no_table(fails: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert "is no ordinary file, and a table is read twice" in fails("fit", tmp_path / "pipe.csv", "-t", "y")

@@ -200,8 +200,10 @@ def test_what_an_interrupt_cut_short_is_said_to_be_so(run: Run, table: Path, mon
         raise KeyboardInterrupt
 
     monkeypatch.setattr(descent, "lbfgs", interrupted)
-    result = run("fit", table, "-t", "outcome", "-s", "nb", "-p", "cl")
+    model = table.with_name("m.json")
+    result = run("fit", table, "-t", "outcome", "-s", "nb", "-p", "cl", "-m", model, code=130)
     assert result.stderr == "Note: interrupted; the model is the best so far\n"
+    assert Network.from_json(model)  # kept, but what waits for a whole one is not told that all is well
 
 
 def test_the_report_says_how_far_a_certified_structure_is_from_the_optimum(run: Run, table: Path) -> None:

@@ -229,3 +229,12 @@ def test_identifiers_come_out_as_they_went_in(run: Run, tmp_path: Path) -> None:
     run("fit", train, "-t", "y", "-s", "nb", "-m", model)
     printed = run("predict", model, new, "--id", "id").stdout.splitlines()
     assert [line.split(",")[0] for line in printed] == ["id", *names]
+
+
+def test_answers_are_not_written_over_what_they_come_from(fails: Run, model: Path, table: Path) -> None:
+    before = model.read_bytes(), table.read_bytes()
+    for path in (model, table):
+        assert "is a file that is read; name another one" in fails(
+            "predict", model, table, "--ignore-extra", "--out", path
+        )
+    assert (model.read_bytes(), table.read_bytes()) == before

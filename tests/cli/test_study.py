@@ -48,3 +48,15 @@ def test_a_study_is_planned_run_resumed_and_reported(run, study):
 @pytest.mark.usefixtures("study")
 def test_bad_input_is_one_sentence(fails, words, said):
     assert said in fails(*words)
+
+
+def test_tasks_that_failed_are_told_apart_and_end_in_another_code(run, tmp_path):
+    path = tmp_path / "fail.toml"
+    path.write_text(
+        'title = "t"\nseed = 1\n[methods.good]\nstructure = "nb"\n[methods.bad]\nstructure = "nb"\nparameters = "cl"\n'
+        'missing = "em"\n[experiments.e]\ntitle = "e"\nmethods = ["good", "bad"]\nsets = ["iris"]\n'
+        "protocol = { folds = 2 }\n"
+    )
+    result = run("study", "run", path, "-o", tmp_path / "r", code=1)
+    assert "2 tasks done, 2 failed or given up (--retry runs them once more), 0 left" in result.stdout
+    assert "2 failed or given up" in run("study", "plan", path, "-o", tmp_path / "r").stderr

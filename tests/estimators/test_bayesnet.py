@@ -327,3 +327,24 @@ def test_named_structures_are_searched_for_the_tables_that_are_used() -> None:
         assert named.dag_ == given.dag_
         assert named.structure_result_.score == pytest.approx(given.structure_result_.score)
     assert BayesNetClassifier("tan-cr", n_jobs=2)._structure_learner().n_jobs == 2
+
+
+def test_an_interrupt_is_warned_of() -> None:
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(UserWarning, match="interrupted: the model is the best so far"):
+        BayesNetClassifier(Greedy("cl", callback=stop)).fit(X, y)
+
+
+def test_parameters_of_a_learner_with_a_short_name_can_be_searched() -> None:
+    X, y = load_iris(return_X_y=True)
+    found = GridSearchCV(BayesNetClassifier(), {"parameters__smoothing": [0.1, 1.0]}).fit(X, y)
+    assert isinstance(found.best_estimator_.parameters, MaximumLikelihood)
+    grid = {"structure": ["tan-cr"], "structure__k": [1, 2], "smoothing": [2.0]}
+    found = GridSearchCV(BayesNetClassifier(), grid).fit(X, y)
+    assert found.best_estimator_.structure.k == found.best_params_["structure__k"]
+    assert found.best_estimator_.smoothing == 2.0
+    with pytest.raises(ValueError, match="nothing"):
+        BayesNetClassifier().set_params(structure__nothing=1)

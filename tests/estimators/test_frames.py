@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from marginbayes import AODEClassifier, BayesNetClassifier
+from marginbayes import AODEClassifier, BayesNetClassifier, Dag
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -149,7 +149,8 @@ def test_columns_without_information_do_no_harm(structure: str, missing: str) ->
             "id": [f"row {i}" for i in range(N)],
         }
     )
-    clf = BayesNetClassifier(structure, missing=missing).fit(X, LABEL)
+    with pytest.warns(UserWarning, match=f"column 'id' has {N} different values in {N} rows, like an identifier"):
+        clf = BayesNetClassifier(structure, missing=missing).fit(X, LABEL)
     assert clf.score(X, LABEL) > 0.95
     assert np.isfinite(clf.predict_proba(X.assign(nothing="now there is"))).all()
 
@@ -212,7 +213,8 @@ def test_the_class_gets_another_name_when_a_feature_has_it() -> None:
 def test_ten_thousand_levels_work() -> None:
     X = pd.DataFrame({"id": [f"{i}" for i in range(20000)], "x": np.tile([0.0, 1.0], 10000)})
     y = np.tile([0, 1], 10000)
-    clf = BayesNetClassifier("nb").fit(X, y)
+    with pytest.warns(UserWarning, match="column 'id' has 20000 different values"):
+        clf = BayesNetClassifier("nb").fit(X, y)
     assert clf._rows(X).codes.dtype == np.uint16
     assert clf.score(X, y) == 1.0
 
@@ -272,3 +274,13 @@ def test_numbers_too_long_to_be_told_apart_are_refused(kind: str) -> None:
     assert BayesNetClassifier().fit(X.astype(str), [0, 1, 1] * 30).schema_["id"].cardinality == 3
     apart = pd.DataFrame({"time": np.array([1.0, 2.0, 3.0] * 30).astype("int64") * 10**18})
     assert BayesNetClassifier().fit(apart, [0, 1, 1] * 30).score(apart, [0, 1, 1] * 30) == 1.0
+
+
+def test_tables_that_would_fill_the_memory_are_refused_by_the_column_to_blame() -> None:
+    rng = np.random.default_rng(0)
+    n = 6000
+    X = pd.DataFrame({"place": rng.integers(0, 2500, n).astype(str), "drug": rng.integers(0, 2500, n).astype(str)})
+    y = rng.integers(0, 80, n)
+    dag = Dag(("class", "place", "drug"), ((), (0,), (0, 1)))
+    with pytest.raises(ValueError, match=r"cells, because '(place|drug)' has 2[0-9]+ levels; leave it out if"):
+        BayesNetClassifier(dag).fit(X, y)

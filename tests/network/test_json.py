@@ -11,6 +11,7 @@ import os
 import stat
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -437,3 +438,30 @@ def _random_place(document: dict[str, object], data: st.DataObject) -> tuple[obj
         if not isinstance(below, (dict, list)) or not below or data.draw(st.integers(0, 3)) == 0:
             return node, key
         node = below
+
+
+def test_a_file_that_is_replaced_keeps_who_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "private"
+    write_text(path, "old")
+    path.chmod(0o600)
+    write_text(path, "new")
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_is_written_to() -> None:
+    read, write = os.pipe()
+    write_text(f"/dev/fd/{write}", "through")
+    os.close(write)
+    with os.fdopen(read) as end:
+        assert end.read() == "through"
+
+
+def test_the_error_names_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Any, *_: Any, **__: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("builtins.open", refused)
+    with pytest.raises(PermissionError) as caught:
+        write_text(tmp_path / "x.json", "text")
+    assert caught.value.filename == str(tmp_path / "x.json")

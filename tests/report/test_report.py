@@ -226,8 +226,8 @@ def test_what_has_no_result_is_named_with_the_reason(records):
     assert missing == [
         ("TIMIT", "licensed"),
         ("SVM on letter", "too long"),
-        ("SVM", "not run yet on iris"),
-        ("NB", "not run yet on letter"),
+        ("SVM", "5 tasks not run yet on iris"),
+        ("NB", "1 task not run yet on letter"),
     ]
     assert "- No result: SVM on letter (too long)" in summary(study, records)
     assert "<li>SVM on letter: too long</li>" in render(study, records)

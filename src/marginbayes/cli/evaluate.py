@@ -10,6 +10,7 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import note, output, progress, say
+from marginbayes.cli.errors import INTERRUPTED
 from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, whole_sequences
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def evaluate(
     if not complete:
         done = len(results[0].fold_accuracy)
         note(f"interrupted; the numbers are those of the {done} of {plan.n_tasks} folds that were finished")
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _collect(estimators: dict[str, Any], plan: Plan) -> tuple[dict[str, list[Outcome]], bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import cell, grid, note, output, working
+from marginbayes.cli.errors import INTERRUPTED
 from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, with_ids
 from marginbayes.cli.settings import chosen
 
@@ -147,7 +149,7 @@ def fit(
     with working(f"learning {structure if labeler is None else 'a chain'} from {len(rows.y)} rows") as tell:
         watch(classifier, tell)
         seconds, accuracy = _learn(classifier, rows)
-    _note_interrupted(classifier)
+    interrupted = _note_interrupted(classifier)
     if model is not None:
         save_model(classifier, model)
     proofs = {} if certificate is None else write_certificates(classifier, certificate)
@@ -156,6 +158,8 @@ def fit(
     output().print(where, soft_wrap=True)
     for path, proof in proofs.items():
         output().print(f"certificate written to {path}: {proof}", soft_wrap=True)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _learn(classifier: Any, rows: Training) -> tuple[float, float]:
@@ -163,7 +167,9 @@ def _learn(classifier: Any, rows: Training) -> tuple[float, float]:
     import pandas as pd
 
     start = time.perf_counter()
-    classifier.fit(rows.X, pd.Series(rows.y, name=rows.target), sample_weight=rows.weights)
+    with warnings.catch_warnings():  # an interrupt is told as a note
+        warnings.filterwarnings("ignore", "interrupted", UserWarning)
+        classifier.fit(rows.X, pd.Series(rows.y, name=rows.target), sample_weight=rows.weights)
     seconds = time.perf_counter() - start
     return seconds, float(classifier.score(rows.X, rows.y, sample_weight=rows.weights))
 
@@ -182,7 +188,8 @@ def _check_proof(classifier: Any, asked: str, parameters: str) -> None:
     )
 
 
-def _note_interrupted(classifier: Any) -> None:
+def _note_interrupted(classifier: Any) -> bool:
+    """Whether Ctrl-C cut learning short, which is said."""
     for name in ("structure_result_", "parameter_result_"):
         result = getattr(classifier, name, None)
         proof = getattr(result, "certificate", None)
@@ -190,6 +197,8 @@ def _note_interrupted(classifier: Any) -> None:
             gap = math.inf if proof is None else proof.gap
             near = f", its objective within {gap:.1e} of the bound" if math.isfinite(gap) else ""
             note(f"interrupted; the model is the best so far{near}")
+            return True
+    return False
 
 
 def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, all_columns: bool) -> None:

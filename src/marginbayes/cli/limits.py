@@ -18,5 +18,6 @@ def set_limits(classifier: Any, asked: str, limits: Mapping[str, float | Path | 
             continue
         if learner is None or name not in known:
             option = "--" + name.replace("_", "-")
-            raise ValueError(f"{option} is not for {asked}; it is for exact-mdl, exact-sm and the like")
+            others = "exact-sm and exact-sbm" if name == "checkpoint" else "exact-mdl, exact-sm and the like"
+            raise ValueError(f"{option} is not for {asked}; it is for {others}")
         learner.set_params(**{name: value})

@@ -72,6 +72,7 @@ def predict(
 
     if out is not None:
         check_writable(out)
+        _check_apart(out, (model, Path(data)))
     classifier: Any = load_model(model)
     classes = classifier.classes_.tolist()
     shares = parse_prior(prior, classes) if prior else None
@@ -187,6 +188,13 @@ def _answers(classifier: Any, X: Any, table: Table, keep: Sequence[str], proba: 
     if twice:
         raise ValueError(f"--id {twice[0]!r} has the name of a column of the answers; rename it")
     return pd.DataFrame(columns | new)
+
+
+def _check_apart(out: Path, inputs: Sequence[Path]) -> None:
+    """Refuse to write answers over what they come from."""
+    for path in inputs:
+        if out.exists() and path.exists() and out.samefile(path):
+            raise ValueError(f"--out {out} is a file that is read; name another one")
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -10,10 +10,12 @@ import typer
 from marginbayes.cli.console import cell, errors, grid, output, say
 
 if TYPE_CHECKING:
-    from marginbayes.study import Record, Study
+    from marginbayes.study import Record, Records, Study
     from marginbayes.study.plan import Plan
 
 __all__ = ["report", "study"]
+
+INCOMPLETE = 1  # the exit code of a run in which tasks failed
 
 study = typer.Typer(no_args_is_help=True, help="Published tables and figures, run again.")
 
@@ -66,9 +68,14 @@ def run(
 
     chosen = _chosen(load_study(file), quick, experiment, set_, method)
     records = Records(_folder(file, out))
-    _announce(chosen, plan(chosen, records.by_key(), longest, retry), jobs)
+    _announce(chosen, plan(chosen, records.by_key(), longest, retry), jobs, 0 if retry else _lost(chosen, records))
     left = perform(chosen, records, n_jobs=jobs, longest=longest, budget=budget, retry=retry, progress=_show)
-    output().print(f"{left.done} tasks done, {len(left.left)} left; records in {records.path}", soft_wrap=True)
+    lost = _lost(chosen, records)
+    output().print(
+        f"{left.done - lost} tasks done{_told(lost)}, {len(left.left)} left; records in {records.path}", soft_wrap=True
+    )
+    if lost:
+        raise typer.Exit(INCOMPLETE)
 
 
 @study.command("plan")
@@ -94,7 +101,17 @@ def show_plan(
     for (name, which), (count, seconds) in _by_method(work).items():
         table.add_row(cell(name), cell(which), str(count), _duration(seconds))
     output().print(table)
-    _announce(chosen, work, 1)
+    _announce(chosen, work, 1, _lost(chosen, Records(_folder(file, out))))
+
+
+def _lost(chosen: Study, records: Records) -> int:
+    """Number of tasks that failed or were given up."""
+    known = records.by_key()
+    return sum(known[task.key].status != "done" for task in chosen.tasks() if task.key in known)
+
+
+def _told(lost: int) -> str:
+    return f", {lost} failed or given up (--retry runs them once more)" if lost else ""
 
 
 def _chosen(
@@ -108,9 +125,10 @@ def _folder(file: Path, out: Path | None) -> Path:
     return out or Path("runs") / file.stem
 
 
-def _announce(chosen: Study, work: Plan, jobs: int) -> None:
+def _announce(chosen: Study, work: Plan, jobs: int, lost: int = 0) -> None:
     text = (
-        f"{chosen.title}: {work.done} tasks done, {len(work.left)} to run, about {_duration(work.seconds)} on one core"
+        f"{chosen.title}: {work.done - lost} tasks done{_told(lost)}, {len(work.left)} to run, "
+        f"about {_duration(work.seconds)} on one core"
     )
     say(errors(), text if jobs == 1 else f"{text}, {jobs} at a time")
 

@@ -85,6 +85,8 @@ def read_data(source: str, reading: Reading, text_columns: Sequence[str] = ()) -
     """Table of a file or of a data set; the text columns of a text file stay strings whatever they look like."""
     path = Path(source)
     _check_encoding(reading.encoding)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(f"{source} is no ordinary file, and a table is read twice; write it to a file first")
     with working(f"reading {source}"):
         table = _decoded(path, reading, text_columns) if path.is_file() else _load(source, path)
     if not len(table.frame):

@@ -50,7 +50,7 @@ def read(name: str) -> Dataset:
     """Data set that scikit-learn carries under this name."""
     entry = BUNDLED[name]
     bunch = getattr(importlib.import_module("sklearn.datasets"), entry.loader)()
-    columns = _IRIS_COLUMNS if name == "iris" else list(bunch.feature_names)
+    columns = _IRIS_COLUMNS if name == "iris" else [str(name) for name in bunch.feature_names]
     return Dataset(
         name=name,
         X=pandas().DataFrame(bunch.data, columns=columns),

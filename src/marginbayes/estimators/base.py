@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -19,6 +20,8 @@ from marginbayes.network.evaluate import normalise_logs
 __all__ = ["BaseClassifier"]
 
 Floats = NDArray[np.float64]
+# Fewer levels than this are no identifier, however few the rows are.
+MANY_LEVELS = 50
 
 
 class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -117,13 +120,27 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             missing_level=missing_level,
             n_jobs=self.n_jobs,
         )
-        return encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), data.frame)
+        schema, rows = encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), data.frame)
+        _warn_of_identifiers(schema, len(rows))
+        return schema, rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _warn_of_identifiers(schema: Schema, n_rows: int) -> None:
+    """Say which categories have a level of their own in most rows."""
+    for variable in schema.features:
+        if variable.cuts is None and variable.cardinality > max(MANY_LEVELS, n_rows / 2):
+            warnings.warn(
+                f"column {variable.name!r} has {variable.cardinality} different values in {n_rows} rows, like an "
+                "identifier; leave it out if it is one",
+                UserWarning,
+                stacklevel=4,
+            )
 
 
 def _check_discretizer(discretizer: Any) -> Any:

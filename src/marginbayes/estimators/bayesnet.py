@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -15,7 +16,7 @@ from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
 from marginbayes.estimators.explain import Explanation, explain
-from marginbayes.estimators.progress import watched
+from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.proofs import write_certificates
 from marginbayes.estimators.streaming import Stream, can_stream
 from marginbayes.estimators.validation import read_training
@@ -31,6 +32,8 @@ __all__ = ["BayesNetClassifier"]
 Floats = NDArray[np.float64]
 
 MISSING = ("available", "em", "level")
+# Cells of all tables together: two gigabytes.
+MOST_CELLS = 2**28
 
 
 class BayesNetClassifier(BaseClassifier):
@@ -130,8 +133,21 @@ class BayesNetClassifier(BaseClassifier):
         with watched(structure, self.verbose) as learner:
             found = learner.learn(schema, rows)
         self._stream: Stream | None = None
+        _check_tables(schema, found.dag)
         with watched(parameters, self.verbose) as learner:
-            return self._store(data.classes, schema, found, learner.learn(schema, found.dag, rows))
+            tables = learner.learn(schema, found.dag, rows)
+        warn_if_interrupted(found, tables)
+        return self._store(data.classes, schema, found, tables)
+
+    def set_params(self, **params: Any) -> BayesNetClassifier:
+        """Set parameters; those of a learner that has a short name (``structure__k``) make it that learner."""
+        for name, learner in (("structure", self._structure_learner), ("parameters", self._parameter_learner)):
+            given = params.get(name, getattr(self, name))
+            if isinstance(given, str) and any(key.startswith(f"{name}__") for key in params):
+                setattr(self, name, given)
+                params[name] = learner()
+        super().set_params(**params)
+        return self
 
     @available_if(can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BayesNetClassifier:
@@ -259,3 +275,16 @@ def _with_class_shares(schema: Schema, rows: Rows) -> Schema:
     counts = np.bincount(rows.codes[0], rows.weights, schema.target.cardinality)
     target = replace(schema.target, shares=tuple((counts / counts.sum()).tolist()))
     return Schema((target, *schema.features))
+
+
+def _check_tables(schema: Schema, dag: Dag) -> None:
+    """Refuse tables that fill the memory, by the name of the column that is to blame."""
+    cards = schema.cardinalities
+    cells = [math.prod(cards[v] for v in (*parents, child)) for child, parents in enumerate(dag.parents)]
+    if sum(cells) > MOST_CELLS:
+        child = max(range(len(cells)), key=cells.__getitem__)
+        worst = max((*dag.parents[child], child), key=cards.__getitem__)
+        raise ValueError(
+            f"the tables would have {sum(cells):.2g} cells, because {schema.names[worst]!r} has {cards[worst]} levels; "
+            "leave it out if it is an identifier, else merge its levels, or use structure='nb'"
+        )

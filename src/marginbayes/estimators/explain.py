@@ -58,8 +58,10 @@ class Explanation:
 
         A feature that is called like one of the others gets an underscore behind its name.
         """
-        import pandas as pd
-
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError('a frame needs pandas: pip install "marginbayes[data]"') from error
         columns: dict[str, Any] = {"target": self.target, "against": self.against, "prior": self.prior}
         taken = {*columns, "log_odds"}
         for name, weights in zip(self.features, self.weights.T, strict=True):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator, clone
 
 from marginbayes.solvers import Moment
 from marginbayes.structure.base import Step
 
-__all__ = ["Progress", "watched"]
+__all__ = ["Progress", "warn_if_interrupted", "watched"]
 
 Learner = TypeVar("Learner", bound=BaseEstimator)
 
@@ -53,3 +54,13 @@ def watched(learner: Learner, verbose: int) -> Iterator[Learner]:
         yield clone(learner).set_params(callback=progress)
     finally:
         progress.close()
+
+
+def warn_if_interrupted(*results: Any) -> None:
+    """Say that Ctrl-C cut a learner short: inside a loop of scikit-learn nothing else would."""
+    for result in results:
+        for found in (result, getattr(result, "certificate", None)):
+            if str(getattr(found, "status", "")).startswith("interrupted"):
+                text = "interrupted: the model is the best so far, and not what a whole fit would give"
+                warnings.warn(text, UserWarning, stacklevel=3)
+                return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,9 +144,11 @@ def edge_strength(
     labels = np.unique(column_or_1d(y), return_inverse=True)[1]
     weights = np.full(len(labels), 1.0 if sample_weight is None else sample_weight, np.float64)
     seeds = np.random.SeedSequence(random_state).spawn(n_boot)
-    dags = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_learned)(learner, X, y, labels, weights, seed) for seed in seeds
-    )
+    with warnings.catch_warnings():  # an interrupt ends it all
+        warnings.filterwarnings("ignore", "interrupted", UserWarning)
+        dags = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(_learned)(learner, X, y, labels, weights, seed) for seed in seeds
+        )
     return EdgeStrength(dags[0].names, np.mean([_matrix(dag) for dag in dags], axis=0), int(n_boot))
 
 
@@ -155,7 +158,7 @@ def _structure_only(estimator: BayesNetClassifier) -> BayesNetClassifier:
         raise TypeError(f"edge_strength needs a BayesNetClassifier, not a {type(estimator).__name__}")
     copy: BayesNetClassifier = clone(estimator)
     missing = "available" if copy.missing == "em" else copy.missing
-    return copy.set_params(parameters="ml", missing=missing)  # type: ignore[no-any-return]
+    return copy.set_params(parameters="ml", missing=missing)
 
 
 def _learned(

@@ -11,8 +11,9 @@ never positive, and no arborescence that holds the edge weighs more than the bes
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
 
 __all__ = ["forced_bounds", "maximum_arborescence", "option_bound"]
 

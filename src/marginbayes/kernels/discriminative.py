@@ -14,8 +14,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
 
 __all__ = ["add_up", "conditional_loss", "margin_loss", "row_scores"]
 

@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.layout import CSTRIDE, HEAD, KIND, SCOPE, VSTRIDE, Floats, Ints, Memory, Plan
 from marginbayes.kernels.messages import SAFE_LOG
 from marginbayes.kernels.summation import locate, log_value

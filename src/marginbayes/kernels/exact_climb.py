@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.exact_margins import Tables, add_option, option_losses, sample_losses
 
 __all__ = ["climb", "free_options", "kick"]

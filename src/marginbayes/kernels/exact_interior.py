@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from marginbayes.kernels.branching import option_bound
+from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.exact_margins import weighted_rows
 
 __all__ = ["Best", "Linear", "Point", "Program", "interior_run", "interior_step", "starting_point"]

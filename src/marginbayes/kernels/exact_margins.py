@@ -13,8 +13,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
 
 __all__ = [
     "Tables",

@@ -10,8 +10,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
 
 __all__ = ["ADD", "FLOOR", "SPREAD", "Usual", "add_family", "count", "count_more", "count_unusual", "table_of"]
 

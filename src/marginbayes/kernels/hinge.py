@@ -7,8 +7,9 @@ pair is the score of the row's own class less that of the rival.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
 
 __all__ = ["cascade", "gather_pairs", "lower_level", "newton_matrix", "pair_margins"]
 

@@ -6,8 +6,9 @@ All of it is a few operations for each weight, which small arrays would spend on
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
 
 __all__ = ["base_inverse", "code", "group_sums", "uncode"]
 

@@ -7,8 +7,9 @@ Rows are *coded*: of every block the most frequent cell is left out and its weig
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
 
 __all__ = [
     "add_coded",

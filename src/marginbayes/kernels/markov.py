@@ -8,8 +8,9 @@ each class, sum to zero: that of its own class is positive, the others are not.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
 
 __all__ = ["hinge_sum", "project", "sweep"]
 

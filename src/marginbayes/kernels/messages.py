@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.layout import (
     AT,
     BASE,

@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.families import Usual, count, count_more, count_unusual, table_of
 
 __all__ = ["leads", "losses", "score_candidates", "score_tables"]

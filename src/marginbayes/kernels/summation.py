@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.layout import AT, CSTRIDE, KIND, LOGS, SCOPE, TABLE, VSTRIDE, Floats, Ints
 
 __all__ = ["fill_message", "locate", "log_value"]

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from itertools import pairwise
@@ -291,9 +292,9 @@ def format_document(value: Any) -> str:
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a file whole or not at all: first beside its place, then renamed into it."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # a pipe, a terminal, or (refused by the system) a folder
-        target.write_text(text, "utf-8", newline="\n")
+    given, target = Path(path), Path(os.path.realpath(path))
+    if given.exists() and not given.is_file():  # a pipe, a terminal, or (refused by the system) a folder
+        given.write_text(text, "utf-8", newline="\n")
         return
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}")
@@ -303,7 +304,13 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)  # what was private stays so
         os.replace(temporary, target)
+    except OSError as error:
+        if error.filename != str(temporary):
+            raise
+        raise type(error)(error.errno, error.strerror, str(given)) from None  # not the name of a hidden file
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()

@@ -12,6 +12,11 @@ from marginbayes.study.spec import Study
 
 __all__ = ["summary"]
 
+TABLE = (
+    "Accuracy in per cent with 95 % intervals, in brackets as published. The last rows are means over the sets that "
+    "all methods finished."
+)
+
 
 def summary(study: Study, records: Iterable[Record]) -> str:
     """Markdown of all experiments: ours, the published number in brackets, and what is left."""
@@ -45,11 +50,16 @@ def _body(outcome: Outcome) -> list[str]:
     if experiment.note:
         lines += ["", experiment.note]
     if "sizes" in experiment.protocol or experiment.kind == "missing":
-        lines += ["", *_means_only(outcome)]
+        lines += [
+            "",
+            "Mean accuracy in per cent, over the splits that all methods finished.",
+            "",
+            *_means_only(outcome),
+        ]
     elif experiment.kind == "structure":
         lines += ["", *_times(outcome)]
     elif any(outcome.table.values()):
-        lines += ["", *_table(outcome), "", *_beside(outcome)]
+        lines += ["", TABLE, "", *_table(outcome), "", *_beside(outcome)]
     lines += ["", *(f"- The paper: {text}. Here: {ours}" for text, ours in judged(outcome))]
     lines += [f"- No result: {name} ({why})" for name, why in outcome.missing()]
     lines += [

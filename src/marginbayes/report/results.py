@@ -38,7 +38,13 @@ class Outcome:
         for task in self.experiment.tasks() if known else ():
             if task.key not in known:
                 left.setdefault(task.method.name, []).append(task.dataset)
-        return found + [(method, f"not run yet on {', '.join(dict.fromkeys(sets))}") for method, sets in left.items()]
+        return found + [
+            (
+                method,
+                f"{len(sets)} {'task' if len(sets) == 1 else 'tasks'} not run yet on {', '.join(dict.fromkeys(sets))}",
+            )
+            for method, sets in left.items()
+        ]
 
     def of(self, method: str) -> list[Record]:
         """Finished tasks of a method."""

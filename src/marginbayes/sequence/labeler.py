@@ -16,7 +16,7 @@ from marginbayes.data.encode import Encoder, categorical_mask
 from marginbayes.data.frame import Frame, is_frame, read_frame
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
-from marginbayes.estimators.progress import watched
+from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.validation import Training, read_features, read_training
 from marginbayes.network import Network
 from marginbayes.sequence.ids import Chains, chains_of, id_column, separate_ids
@@ -139,6 +139,7 @@ class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.ids_given_ = sequence is not None
         with watched(learner, self.verbose) as own:
             result = _with_rows(own.learn(examples), chains)
+        warn_if_interrupted(result)
         return self._store(data.classes, schema, model, result, examples)
 
     def _check(self, sequence: Any) -> None:

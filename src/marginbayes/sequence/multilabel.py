@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
-from marginbayes.estimators.progress import watched
+from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.validation import read_features
 from marginbayes.graph import Dag
 from marginbayes.graph.tree import maximum_spanning_forest
@@ -117,6 +117,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         examples = TreeExamples(model, model.cells(codes), targets.labels.T, targets.weights)
         with watched(learner, self.verbose) as own:
             result = own.learn(examples)
+        warn_if_interrupted(result)
         self.flat_ = targets.flat
         self.schema_, self.model_, self.parameter_result_ = schema, model, result
         self.classes_ = targets.classes[0] if targets.flat else list(targets.classes)

@@ -1,0 +1,27 @@
+"""Compiled functions where nothing can be kept on the disk."""
+
+from typing import Any
+
+import numba
+import pytest
+
+from marginbayes.kernels.compiling import njit
+
+
+def test_without_a_folder_to_keep_it_a_function_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler, asked = numba.njit, []
+
+    def nowhere(**options: Any) -> Any:
+        asked.append(options)
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function 'twice': no locator available")
+        return compiler(**options)
+
+    monkeypatch.setattr(numba, "njit", nowhere)
+
+    @njit(cache=True, nogil=True)
+    def twice(x: float) -> float:
+        return 2.0 * x
+
+    assert twice(3.0) == 6.0
+    assert asked == [{"cache": True, "nogil": True}, {"cache": False, "nogil": True}]
