@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from marginbayes.report.results import outcomes
 from marginbayes.study import Records, load_study, protocol, run, runner
 from marginbayes.study.plan import plan
 from marginbayes.study.runner import perform
@@ -287,3 +288,21 @@ protocol = { sizes = [50], repeats = 3 }
     for some in (once, often):  # either way two methods can be compared
         first, second = (cell([r for r in some if r.method == name]) for name in ("NB", "TAN"))
         assert 0.0 <= beats(first, second) <= 1.0
+
+
+def test_a_curve_ends_where_a_network_is_too_dense_and_says_so(study, monkeypatch):
+    from marginbayes.study import kinds
+
+    rate = kinds._rate_without
+
+    def dense(model, rows, count, rng):
+        if count == 2:
+            raise ValueError("too many table cells")
+        return rate(model, rows, count, rng)
+
+    monkeypatch.setattr(kinds, "_rate_without", dense)
+    part = study.only(["holes"])
+    record = perform(part.tasks()[0])
+    assert [count for count, *_ in record.result["curve"]] == [0]
+    assert record.result["ended"] == "with 2 features missing: too many table cells"
+    assert outcomes(part, [record])[0].missing() == [("NB on iris", record.result["ended"])]

@@ -34,6 +34,7 @@ class Outcome:
         found = [*self.experiment.absent.items()]
         for method, reasons in self.experiment.skip.items():
             found += [(f"{method} on {dataset}", why) for dataset, why in reasons.items()]
+        found += [(f"{r.method} on {r.dataset}", r.result["ended"]) for r in self.records if "ended" in r.result]
         known, left = {r.key for r in (*self.records, *self.failed)}, dict[str, list[str]]()
         for task in self.experiment.tasks() if known else ():
             if task.key not in known:

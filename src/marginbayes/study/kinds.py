@@ -63,17 +63,28 @@ def _classified(rows: Rows, model: Any, seconds: float) -> Result:
 
 
 def missing(task: Task) -> Result:
-    """Accuracy when so many features of each test row are missing at random; the same ones for every method."""
+    """Accuracy when so many features of each test row are missing at random; the same ones for every method.
+
+    The curve ends, and says why, where a network is too dense for so many features to be summed out.
+    """
     rows = _rows(task)
     model, seconds = _fitted(task, rows)
     repeats, n_features = task.options.get("draws", 100), rows.X_test.shape[1]
     counts = [m for m in task.options["missing"] if m < n_features]
-    curve = []
+    curve: list[list[float]] = []
+    ended: Result = {}
     for count in counts:
         rng = np.random.default_rng([task.seed, count])
-        rates = [_rate_without(model, rows, count, rng) for _ in range(repeats if count else 1)]
+        try:
+            rates = [_rate_without(model, rows, count, rng) for _ in range(repeats if count else 1)]
+        except ValueError as error:
+            if not curve:
+                raise
+            ended["ended"] = f"with {count} features missing: {error}"
+            break
         curve.append([count, float(np.mean(rates)), float(np.std(rates))])
     return {
+        **ended,
         "accuracy": curve[0][1],
         "tested": len(rows.y_test),
         "curve": curve,
