@@ -33,6 +33,8 @@ def test_a_study_is_planned_run_resumed_and_reported(run, study):
     assert "2 tasks done, 2 to run" in second.stderr
     assert run("report", study, "-o", "r.html").stdout.strip() == "r.html written"
     assert "<h1>Small</h1>" in Path("r.html").read_text(encoding="utf-8")
+    assert run("report", "runs/small", "-o", "again.html").stdout.strip() == "again.html written"
+    assert Path("again.html").read_bytes() == Path("r.html").read_bytes()
     run("report", study, "-o", "r.md")
     assert "| iris |" in Path("r.md").read_text(encoding="utf-8")
 
@@ -60,3 +62,10 @@ def test_tasks_that_failed_are_told_apart_and_end_in_another_code(run, tmp_path)
     result = run("study", "run", path, "-o", tmp_path / "r", code=1)
     assert "2 tasks done, 2 failed or given up (--retry runs them once more), 0 left" in result.stdout
     assert "2 failed or given up" in run("study", "plan", path, "-o", tmp_path / "r").stderr
+
+
+def test_a_folder_without_a_study_is_refused(fails, tmp_path):
+    (tmp_path / "run").mkdir()
+    assert "holds 0 studies (.toml), not one; name the study, and the folder by --run" in fails(
+        "report", tmp_path / "run"
+    )

@@ -68,6 +68,7 @@ def run(
 
     chosen = _chosen(load_study(file), quick, experiment, set_, method)
     records = Records(_folder(file, out))
+    _keep(file, records.path.parent)
     _announce(chosen, plan(chosen, records.by_key(), longest, retry), jobs, 0 if retry else _lost(chosen, records))
     left = perform(chosen, records, n_jobs=jobs, longest=longest, budget=budget, retry=retry, progress=_show)
     lost = _lost(chosen, records)
@@ -121,6 +122,24 @@ def _chosen(
     return part.only(experiments or (), sets or (), methods or ())
 
 
+def _keep(file: Path, folder: Path) -> None:
+    """Leave a copy of the study beside its records, for reports."""
+    from marginbayes.network.json import write_text
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / file.name, file.read_text("utf-8"))
+
+
+def _kept(folder: Path) -> Path:
+    """The study of a run."""
+    found = sorted(folder.glob("*.toml"))
+    if len(found) != 1:
+        raise ValueError(
+            f"{folder} holds {len(found)} studies (.toml), not one; name the study, and the folder by --run"
+        )
+    return found[0]
+
+
 def _folder(file: Path, out: Path | None) -> Path:
     return out or Path("runs") / file.stem
 
@@ -158,9 +177,15 @@ def _duration(seconds: float) -> str:
 
 
 def report(
-    file: File,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN", help="Folder of a run, or a study (.toml) whose run is in runs/STUDY.", show_default=False
+        ),
+    ],
     run: Annotated[
-        Path | None, typer.Option("--run", metavar="DIR", help="Folder of the records.", show_default=False)
+        Path | None,
+        typer.Option("--run", metavar="DIR", help="Folder of the records of a study, if another.", show_default=False),
     ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The page (.html), or a summary (.md).")
@@ -169,13 +194,15 @@ def report(
 ) -> None:
     """Write the report of a study: a page for the browser, or a summary in Markdown.
 
-    Example: `marginbayes report studies/peharz2012.toml -o report.html`
+    Example: `marginbayes report runs/peharz2012 -o report.html`
     """
     from marginbayes.report import summary, write_report
     from marginbayes.study import Records, load_study
 
     if out.suffix not in (".html", ".htm", ".md"):
         raise ValueError(f"{out} should end with .html (a page) or .md (a summary)")
+    if file.is_dir():
+        file, run = _kept(file), run or file
     whole = load_study(file)
     chosen = whole.shortened() if quick else whole
     records = Records(_folder(file, run))
