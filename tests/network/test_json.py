@@ -28,8 +28,8 @@ from marginbayes.network.json import (
     read_document,
     schema_from_dict,
     schema_to_dict,
-    write_text,
 )
+from marginbayes.network.writing import write_text
 
 FUZZ = settings(
     max_examples=150,

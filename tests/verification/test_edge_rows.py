@@ -96,7 +96,8 @@ def test_sequences_of_weight_zero_are_as_if_absent() -> None:
     X, y = mixed_sequences()
     weights = np.where(X[:, 0] == 3, 0.0, 1.0)
     labeler = SequenceLabeler(sequence=0, categorical_features=[1]).fit(X, y, sample_weight=weights)
-    verify(labeler.certificate_.to_document(), np.array([y, X[:, 1].astype(int)]), weights)
+    report = verify(labeler.certificate_.to_document(), np.array([y, X[:, 1].astype(int)]), weights)
+    assert report.objective == pytest.approx(labeler.certificate_.objective)
 
 
 def test_rows_with_labels_of_weight_zero_are_as_if_absent() -> None:
@@ -105,7 +106,8 @@ def test_rows_with_labels_of_weight_zero_are_as_if_absent() -> None:
     weights[:5] = 0.0
     model = MultiLabelClassifier(parameters=StructuredHybrid(method="cuts"))
     model.fit(X.astype(str), Y, sample_weight=weights)
-    verify(model.certificate_.to_document(), np.vstack([Y.T, X.T]), weights)
+    report = verify(model.certificate_.to_document(), np.vstack([Y.T, X.T]), weights)
+    assert report.objective == pytest.approx(model.certificate_.objective)
 
 
 # -- codes that nobody certified
@@ -142,6 +144,8 @@ def test_texts_are_levels_letter_by_letter_and_numbers_by_value(levels: tuple[An
         [{"name": v.name, "levels": list(v.levels), "cuts": None} for v in schema.variables]
     )
     cells = [levels[i] for i in a]
-    verify_table(document, {"y": y.tolist(), "a": cells})
+    tables = [{"y": y.tolist(), "a": cells}]
     if not isinstance(levels[0], str):
-        verify_table(document, {"y": [str(c) for c in y], "a": [str(c) for c in cells]})
+        tables.append({"y": [str(c) for c in y], "a": [str(c) for c in cells]})
+    for table in tables:
+        assert verify_table(document, table).objective == pytest.approx(certificate.objective)

@@ -111,7 +111,7 @@ def evaluate(
     Example: `marginbayes evaluate patients.csv --target outcome -s nb -s tan -s aode`
     """
     from marginbayes.cli.labels import find_label
-    from marginbayes.cli.models import Choices, build, check_writable
+    from marginbayes.cli.models import Choices, check_writable
     from marginbayes.cli.plans import Testing, make_plan
     from marginbayes.cli.tables import Reading
 
@@ -119,11 +119,7 @@ def evaluate(
         check_writable(json, [".json"])
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs, tune, settings)
     check_alone(sequence, window, order)
-    if sequence is not None:
-        labeler = build_labeler(sequence, window, order, structures or [], choices)
-        estimators = {f"chain-{choices.parameters}": labeler}
-    else:
-        estimators = {name: build(name, choices) for name in dict.fromkeys(structures or ["tan"])}
+    estimators = _estimators(structures or [], choices, sequence, window, order)
     testing = Testing(folds, repeats, seed, test, split, sequence)
     plan = make_plan(
         data, Reading(separator, encoding, decimal), target, tuple(drop or ()), choices.categorical, testing
@@ -145,6 +141,17 @@ def evaluate(
         done = len(results[0].fold_accuracy)
         note(f"interrupted; the numbers are those of the {done} of {plan.n_tasks} folds that were finished")
         raise typer.Exit(INTERRUPTED)
+
+
+def _estimators(
+    structures: list[str], choices: Choices, sequence: str | None, window: int, order: int
+) -> dict[str, Any]:
+    """What to compare, by the names it is shown under."""
+    from marginbayes.cli.models import build
+
+    if sequence is not None:
+        return {f"chain-{choices.parameters}": build_labeler(sequence, window, order, structures, choices)}
+    return {name: build(name, choices) for name in dict.fromkeys(structures or ["tan"])}
 
 
 def _collect(estimators: dict[str, Any], plan: Plan) -> tuple[dict[str, list[Outcome]], bool]:
@@ -208,7 +215,8 @@ def _write_json(
     from dataclasses import asdict
 
     from marginbayes import __version__
-    from marginbayes.network.json import format_document, write_text
+    from marginbayes.network.json import format_document
+    from marginbayes.network.writing import write_text
 
     document = {
         "format": "marginbayes.evaluation",

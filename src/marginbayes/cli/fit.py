@@ -127,9 +127,8 @@ def fit(
     Example: `marginbayes fit patients.csv --target outcome --model model.json`
     """
     from marginbayes.cli.limits import set_limits
-    from marginbayes.cli.models import Choices, build, check_writable, save_model, watch
+    from marginbayes.cli.models import Choices, build, check_writable, watch
     from marginbayes.cli.tables import Reading, check_column, read_data, training
-    from marginbayes.estimators.proofs import write_certificates
 
     for file in (model, certificate):
         if file is not None:
@@ -149,17 +148,24 @@ def fit(
     with working(f"learning {structure if labeler is None else 'a chain'} from {len(rows.y)} rows") as tell:
         watch(classifier, tell)
         seconds, accuracy = _learn(classifier, rows)
-    interrupted = _note_interrupted(classifier)
+    written = _written(classifier, model, certificate)
+    _report(classifier, rows, seconds, accuracy, all_columns)
+    for line in written:
+        output().print(line, soft_wrap=True)
+    if _note_interrupted(classifier):
+        raise typer.Exit(INTERRUPTED)
+
+
+def _written(classifier: Any, model: Path | None, certificate: Path | None) -> list[str]:
+    """Write the files that are wanted; a line about each."""
+    from marginbayes.cli.models import save_model
+    from marginbayes.estimators.proofs import write_certificates
+
     if model is not None:
         save_model(classifier, model)
     proofs = {} if certificate is None else write_certificates(classifier, certificate)
-    _report(classifier, rows, seconds, accuracy, all_columns)
     where = "no model was written; --model FILE writes one" if model is None else f"model written to {model}"
-    output().print(where, soft_wrap=True)
-    for path, proof in proofs.items():
-        output().print(f"certificate written to {path}: {proof}", soft_wrap=True)
-    if interrupted:
-        raise typer.Exit(INTERRUPTED)
+    return [where, *(f"certificate written to {path}: {proof}" for path, proof in proofs.items())]
 
 
 def _learn(classifier: Any, rows: Training) -> tuple[float, float]:
@@ -190,15 +196,16 @@ def _check_proof(classifier: Any, asked: str, parameters: str) -> None:
 
 def _note_interrupted(classifier: Any) -> bool:
     """Whether Ctrl-C cut learning short, which is said."""
-    for name in ("structure_result_", "parameter_result_"):
-        result = getattr(classifier, name, None)
-        proof = getattr(result, "certificate", None)
-        if any(getattr(found, "status", "").startswith("interrupted") for found in (result, proof)):
-            gap = math.inf if proof is None else proof.gap
-            near = f", its objective within {gap:.1e} of the bound" if math.isfinite(gap) else ""
-            note(f"interrupted; the model is the best so far{near}")
-            return True
-    return False
+    from marginbayes.estimators.progress import interrupted_result
+
+    results = (getattr(classifier, name, None) for name in ("structure_result_", "parameter_result_"))
+    found = interrupted_result(*results)
+    if found is None:
+        return False
+    gap = getattr(getattr(found, "certificate", None), "gap", math.inf)
+    near = f", its objective within {gap:.1e} of the bound" if math.isfinite(gap) else ""
+    note(f"interrupted; the model is the best so far{near}")
+    return True
 
 
 def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, all_columns: bool) -> None:

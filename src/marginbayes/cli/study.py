@@ -124,7 +124,7 @@ def _chosen(
 
 def _keep(file: Path, folder: Path) -> None:
     """Leave a copy of the study beside its records, for reports."""
-    from marginbayes.network.json import write_text
+    from marginbayes.network.writing import write_text
 
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / file.name, file.read_text("utf-8"))

@@ -16,8 +16,8 @@ from marginbayes.network.json import (
     read_document,
     schema_from_dict,
     schema_to_dict,
-    write_text,
 )
+from marginbayes.network.writing import write_text
 
 if TYPE_CHECKING:
     from marginbayes.estimators.aode import AODEClassifier

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from marginbayes.solvers import Moment
 from marginbayes.structure.base import Step
 
-__all__ = ["Progress", "warn_if_interrupted", "watched"]
+__all__ = ["Progress", "interrupted_result", "warn_if_interrupted", "watched"]
 
 Learner = TypeVar("Learner", bound=BaseEstimator)
 
@@ -56,11 +56,17 @@ def watched(learner: Learner, verbose: int) -> Iterator[Learner]:
         progress.close()
 
 
-def warn_if_interrupted(*results: Any) -> None:
-    """Say that Ctrl-C cut a learner short: inside a loop of scikit-learn nothing else would."""
+def interrupted_result(*results: Any) -> Any:
+    """The first result that Ctrl-C cut short, or None."""
     for result in results:
         for found in (result, getattr(result, "certificate", None)):
             if str(getattr(found, "status", "")).startswith("interrupted"):
-                text = "interrupted: the model is the best so far, and not what a whole fit would give"
-                warnings.warn(text, UserWarning, stacklevel=3)
-                return
+                return result
+    return None
+
+
+def warn_if_interrupted(*results: Any) -> None:
+    """Say that Ctrl-C cut a learner short: inside a loop of scikit-learn nothing else would."""
+    if interrupted_result(*results) is not None:
+        text = "interrupted: the model is the best so far, and not what a whole fit would give"
+        warnings.warn(text, UserWarning, stacklevel=3)

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.network.interop import KEY, MOST_PARENTS, ROW_SLACK, Node, assemble, numbers, to_nodes
-from marginbayes.network.json import decode, read_source, write_text
+from marginbayes.network.json import decode, read_source
 from marginbayes.network.network import Network
+from marginbayes.network.writing import write_text
 
 __all__ = ["read_bif", "write_bif"]
 

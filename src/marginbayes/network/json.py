@@ -9,10 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -23,6 +20,7 @@ from numpy.typing import NDArray
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.network.network import Network
+from marginbayes.network.writing import write_text
 
 __all__ = [
     "check_header",
@@ -39,7 +37,6 @@ __all__ = [
     "variable_from_dict",
     "variable_to_dict",
     "write_json",
-    "write_text",
 ]
 
 FORMAT, VERSION = "marginbayes.network", 1
@@ -288,32 +285,6 @@ def check_header(document: Any, format: str, newest: int) -> int:
 def format_document(value: Any) -> str:
     """JSON text of a value, a line for each list of plain values (a row of a table) and each short object."""
     return _formatted(value, "") + "\n"
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file whole or not at all: first beside its place, then renamed into it."""
-    given, target = Path(path), Path(os.path.realpath(path))
-    if given.exists() and not given.is_file():  # a pipe, a terminal, or (refused by the system) a folder
-        given.write_text(text, "utf-8", newline="\n")
-        return
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent}")
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)  # what was private stays so
-        os.replace(temporary, target)
-    except OSError as error:
-        if error.filename != str(temporary):
-            raise
-        raise type(error)(error.errno, error.strerror, str(given)) from None  # not the name of a hidden file
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
 
 
 def _formatted(value: Any, indent: str) -> str:

@@ -13,8 +13,9 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from marginbayes.network.interop import KEY, MOST_PARENTS, Node, assemble, numbers, to_nodes
-from marginbayes.network.json import read_source, write_text
+from marginbayes.network.json import read_source
 from marginbayes.network.network import Network
+from marginbayes.network.writing import write_text
 
 __all__ = ["read_xmlbif", "write_xmlbif"]
 

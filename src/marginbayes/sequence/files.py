@@ -15,8 +15,8 @@ from marginbayes.network.json import (
     read_document,
     schema_from_dict,
     schema_to_dict,
-    write_text,
 )
+from marginbayes.network.writing import write_text
 from marginbayes.sequence.learners import WeightResult
 from marginbayes.sequence.model import ChainModel
 

@@ -38,8 +38,8 @@ class OneHot:
     def of(cls, evidence: Mapping[str, Any], codes: Integers, weights: Floats) -> OneHot:
         """From the graph in the evidence and the codes, class first, but rows without a class or of weight zero."""
         parents, cards = evidence["parents"], evidence["cardinalities"]
-        if len(parents) != len(codes) or len(cards) != len(codes):
-            raise CertificateError(f"the certificate is about {len(parents)} variables, the data have {len(codes)}")
+        if len(parents) != len(cards):
+            raise CertificateError(f"the graph has {len(parents)} variables, the certificate is about {len(cards)}")
         known = (codes[0] < cards[0]) & (weights > 0)
         codes, weights = codes[:, known], weights[known]
         columns, groups, start = [codes[0]], [], 0
