@@ -10,7 +10,9 @@ Every result is a line of JSON in the file (`--json`), written as soon as it is 
 on where it stopped. `--seconds` limits each solve; a result with another limit is another result. Sets with two classes
 are solved as SM only, the binary margin being the same there. `seconds` are those of the clock, `cpu` those of the
 processor over all threads; on a machine that does other work the two are far apart. The limit is on the clock, or with
-`--cpu` on the processor's time, looked at after every few nodes. Ratios are of processor time.
+`--cpu` on the processor's time, looked at after every few nodes. Ratios are of processor time. With `--keep` every
+search of `named` has a checkpoint in that folder: a longer limit goes on where a shorter one ended, and so does a run
+that was stopped or killed.
 
 The rows are the training part of a set, numbers cut by Fayyad & Irani's method, rows with missing cells left out. At
 most one feature parent, a parentless class, Laplace smoothing, gamma = log(p / (1 - p)).
@@ -19,6 +21,7 @@ most one feature parent, a parentless class, Laplace smoothing, gamma = log(p / 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -86,28 +89,73 @@ def warm() -> None:
         ExactMargin(margin).learn(data.schema, data.rows)
 
 
-def solved(
-    instance: Instance, limit: float | None = None, nodes: int | None = None, *, on_cpu: bool = False
-) -> dict[str, Any]:
-    """The numbers of one solve."""
+def solved(instance: Instance, limit: float | None = None, nodes: int | None = None) -> dict[str, Any]:
+    """The numbers of one solve, with a limit on the clock."""
     warm()
-    name, margin, p = instance
-    data = encoded(name)
-    learner = ExactMargin(margin, gamma=desired(p), time_limit=None if on_cpu else limit, node_limit=nodes)
-    if on_cpu and limit is not None:
-        learner.callback = stop_at(time.process_time() + limit)
+    data = encoded(instance[0])
+    learner = ExactMargin(instance[1], gamma=desired(instance[2]), time_limit=limit, node_limit=nodes)
     found, seconds, cpu = timed(lambda: learner.learn(data.schema, data.rows))
     return {**_size(data), **_numbers(found), "seconds": round(seconds, 3), "cpu": round(cpu, 3), **versions()}
 
 
-def stop_at(processor_time: float) -> Callable[[Moment], None]:
-    """A callback that ends a search, as Ctrl-C would, when so much processor time was used."""
+def solved_on_cpu(instance: Instance, limit: float, keep: Path | None, jobs: int | None) -> dict[str, Any]:
+    """The numbers of one solve, with a limit of processor time; what earlier runs of a kept search used counts."""
+    warm()
+    data = encoded(instance[0])
+    learner = ExactMargin(instance[1], gamma=desired(instance[2]), n_jobs=jobs)
+    spent = Spent(None)
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        stem = keep / "-".join(map(str, instance))
+        learner.checkpoint, spent = Path(f"{stem}.search"), Spent(Path(f"{stem}.spent"))
 
     def look(_: Moment) -> None:
-        if time.process_time() > processor_time:
+        spent.note()
+        if spent.cpu >= limit:
             raise KeyboardInterrupt
 
-    return look
+    learner.callback = look
+    found = learner.learn(data.schema, data.rows)
+    spent.note(now=True)
+    assert found.certificate is not None
+    if found.certificate.status == "interrupted" and spent.cpu < limit:
+        raise SystemExit(f"stopped after {spent.cpu:.0f} s of processor time; run the command again to go on")
+    return {
+        **_size(data),
+        **_numbers(found),
+        "seconds": round(spent.seconds, 3),
+        "cpu": round(spent.cpu, 3),
+        **versions(),
+    }
+
+
+class Spent:
+    """Seconds on the clock, and of the processor, that a search has taken over all its runs; in a file, if given."""
+
+    EVERY = 30.0
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        before = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else {"seconds": 0, "cpu": 0}
+        self._clock = time.perf_counter() - before["seconds"]
+        self._processor = time.process_time() - before["cpu"]
+        self._noted = self.seconds
+
+    @property
+    def seconds(self) -> float:
+        """On the clock."""
+        return time.perf_counter() - self._clock
+
+    @property
+    def cpu(self) -> float:
+        """Of the processor, over all threads."""
+        return time.process_time() - self._processor
+
+    def note(self, now: bool = False) -> None:
+        """Write both down, now and then."""
+        if self.path is not None and (now or self.seconds > self._noted + self.EVERY):
+            self._noted = self.seconds
+            self.path.write_text(json.dumps({"seconds": self.seconds, "cpu": self.cpu}), encoding="utf-8")
 
 
 def _size(data: Encoded) -> dict[str, int]:
@@ -141,11 +189,19 @@ def every(names: Sequence[str], margins: Sequence[str], probabilities: Sequence[
                 yield from ((name, margin, p) for p in probabilities)
 
 
-def solve(results: Results, part: str, instances: Iterable[Instance], limit: float, on_cpu: bool) -> None:
+def solve(
+    results: Results,
+    part: str,
+    instances: Iterable[Instance],
+    limit: float,
+    on_cpu: bool,
+    keep: Path | None = None,
+    jobs: int | None = None,
+) -> None:
     """Solve each instance within the limit."""
     for instance in instances:
         key = {"part": part, **_key(instance), "limit": limit, "on": "processor" if on_cpu else "clock"}
-        line = results.add(key, lambda i=instance: solved(i, limit, on_cpu=on_cpu))
+        line = results.add(key, lambda i=instance: solved_on_cpu(i, limit, keep, jobs) if on_cpu else solved(i, limit))
         print(
             f"{_title(line)} objective {line['objective']:14.5f}  bound {line['bound']:14.5f}  gap {line['gap']:8.2g}  "
             f"{line['nodes']:7d} nodes {line['seconds']:8.1f} s  {line['status']}",
@@ -295,20 +351,26 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", help="names of data sets; by default those of the module")
     parser.add_argument("--seconds", type=float, default=60.0, help="limit of each solve")
     parser.add_argument("--cpu", action="store_true", help="limit processor time, not time on the clock")
-    parser.add_argument("--margin", nargs="+", default=["sm", "sbm"], choices=("sm", "sbm"))
-    parser.add_argument("--p", nargs="+", type=float, default=[0.9, 0.99], help="gamma = log(p / (1 - p))")
+    parser.add_argument("--keep", type=Path, help="folder for the checkpoints of `named`; implies --cpu")
+    parser.add_argument("--jobs", type=int, help="threads, with --cpu; by default all cores")
+    parser.add_argument("--margin", nargs="+", choices=("sm", "sbm"), help="by default both, or those of the module")
+    parser.add_argument("--p", nargs="+", type=float, help="gamma = log(p / (1 - p)); by default .9 and .99")
     args = parser.parse_args()
     results = Results(args.json)
     if args.part == "table":
         print(table(results))
     elif args.part == "named":
-        solve(results, "named", [i for i in NAMED if not args.sets or i[0] in args.sets], args.seconds, args.cpu)
-    elif args.part == "all":
-        solve(results, "all", every(args.sets or UCI, args.margin, args.p), args.seconds, args.cpu)
-    elif args.part == "root":
-        root(results, every(args.sets or ROOT, args.margin, args.p), args.seconds)
+        chosen = [
+            i for i in NAMED if all(not c or x in c for x, c in zip(i, (args.sets, args.margin, args.p), strict=True))
+        ]
+        solve(results, "named", chosen, args.seconds, args.cpu or bool(args.keep), args.keep, args.jobs)
     else:
-        milp(results, every(args.sets or MILP, args.margin, args.p), args.seconds)
+        default = {"all": UCI, "root": ROOT, "milp": MILP}[args.part]
+        instances = every(args.sets or default, args.margin or ("sm", "sbm"), args.p or (0.9, 0.99))
+        if args.part == "all":
+            solve(results, "all", instances, args.seconds, args.cpu, jobs=args.jobs)
+        else:
+            (root if args.part == "root" else milp)(results, instances, args.seconds)
 
 
 if __name__ == "__main__":
