@@ -88,23 +88,30 @@ def all_choices(values, allowed):
             yield choice, sum(values[i, o] for i, o in enumerate(choice))
 
 
-def test_options_and_forced_options_have_the_value_of_the_best_choice() -> None:
-    rng = np.random.default_rng(2)
-    for trial in range(40):
-        n = int(rng.integers(1, 5))
-        values = rng.normal(size=(n, n + 2)).round(trial % 2 * 4)
-        allowed = rng.random((n, n + 2)) < 0.75
-        allowed[np.arange(n), np.arange(n) + 2] = False
-        everything = list(all_choices(values, allowed))
-        best = max((w for _, w in everything), default=-np.inf)
-        chosen = np.empty(n, np.int64)
-        assert option_bound(values, allowed, chosen, np.empty((0, n + 2))) == pytest.approx(best, abs=1e-9)
-        forced = np.empty((n, n + 2))
-        assert forced_bounds(values, allowed, -np.inf, forced) == pytest.approx(best, abs=1e-9)
-        if best == -np.inf:
-            continue
-        assert any(tuple(chosen) == choice and w == pytest.approx(best) for choice, w in everything)
-        for i in range(n):
-            for o in range(n + 2):
-                exact = max((w for choice, w in everything if choice[i] == o), default=-np.inf)
-                assert forced[i, o] == pytest.approx(exact, abs=1e-9)
+@pytest.mark.parametrize("trial", range(60))
+def test_options_are_valued_by_the_best_choice_and_ruled_out_where_no_choice_that_takes_them_passes_the_limit(
+    trial,
+) -> None:
+    rng = np.random.default_rng([2, trial])
+    n = int(rng.integers(1, 6))
+    values = rng.normal(size=(n, n + 2)).round(trial % 2 * 4)
+    allowed = rng.random((n, n + 2)) < 0.75
+    allowed[np.arange(n), np.arange(n) + 2] = False
+    everything = list(all_choices(values, allowed))
+    best = max((w for _, w in everything), default=-np.inf)
+    chosen = np.empty(n, np.int64)
+    assert option_bound(values, allowed, chosen, np.empty((0, n + 2))) == pytest.approx(best, abs=1e-9)
+    forced = np.empty((n, n + 2))
+    if best == -np.inf:
+        assert forced_bounds(values, allowed, 0.0, forced) == -np.inf
+        return
+    assert any(tuple(chosen) == choice and w == pytest.approx(best) for choice, w in everything)
+    exact = np.full((n, n + 2), -np.inf)
+    for choice, w in everything:
+        for i, o in enumerate(choice):
+            exact[i, o] = max(exact[i, o], w)
+    for below in (0.1, 0.6, 1.7, 4.1):  # no sum of rounded values lies at such a limit
+        assert forced_bounds(values, allowed, best - below, forced) == pytest.approx(best, abs=1e-9)
+        assert (forced >= exact - 1e-9).all()
+        assert (forced <= best + 1e-9).all()
+        assert ((forced <= best - below) == (exact <= best - below)).all()

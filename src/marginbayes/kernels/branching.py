@@ -217,10 +217,45 @@ def option_bound(values: Floats, allowed: Flags, chosen: Ints, reduced: Floats) 
 
 
 @njit(cache=True, nogil=True)
+def _losses_of_leaving(values: Floats, allowed: Flags, chosen: Ints, i: int, below: Flags, loss: Floats) -> None:
+    """For each feature below i, what it loses at least if its parent must not be i, nor below i; itself not counted.
+
+    `below` receives which features these are.
+    """
+    n = len(chosen)
+    for k in range(n):
+        node = chosen[k] - 2
+        while node >= 0 and node != i:
+            node = chosen[node] - 2
+        below[k] = node == i
+    for k in range(n):
+        if below[k]:
+            top = -np.inf
+            for o in range(n + 2):
+                if allowed[k, o] and (o < 2 or (o - 2 != i and not below[o - 2])):
+                    top = max(top, values[k, o])
+            loss[k] = values[k, chosen[k]] - top
+
+
+@njit(cache=True, nogil=True)
+def _change(values: Floats, chosen: Ints, i: int, o: int, below: Flags, loss: Floats) -> float:
+    """What the sum changes at least when i takes an option, and, if that closes a cycle, one feature on it leaves."""
+    gain = float(values[i, o] - values[i, chosen[i]])
+    if o < 2 or not below[o - 2]:
+        return gain
+    least, node = np.inf, o - 2
+    while node != i:
+        least = min(least, loss[node])
+        node = chosen[node] - 2
+    return gain - least
+
+
+@njit(cache=True, nogil=True)
 def forced_bounds(values: Floats, allowed: Flags, limit: float, out: Floats) -> float:
     """Bound on the sum of values with each option forced, at most that of the best choice, which comes back.
 
-    Exact where the reduced weight alone does not bring it to the limit; minus infinity where forcing leaves no choice.
+    Exact unless the reduced weight alone brings it to the limit, or a choice near the best one shows that nothing can;
+    minus infinity where forcing leaves no choice.
     """
     n, n_options = values.shape
     chosen = np.empty(n, np.int64)
@@ -231,13 +266,17 @@ def forced_bounds(values: Floats, allowed: Flags, limit: float, out: Floats) -> 
     none = np.empty((0, n_options))
     spare = np.empty(n, np.int64)
     trial = allowed.copy()
+    below, loss = np.zeros(n, np.bool_), np.zeros(n)
     for i in range(n):
+        _losses_of_leaving(values, allowed, chosen, i, below, loss)
         for o in range(n_options):
             if not allowed[i, o]:
                 out[i, o] = -np.inf
                 continue
             out[i, o] += best
-            if out[i, o] > limit and o != chosen[i]:
+            if out[i, o] <= limit or o == chosen[i]:
+                continue
+            if best + _change(values, chosen, i, o, below, loss) <= limit:
                 trial[i] = False
                 trial[i, o] = True
                 out[i, o] = min(out[i, o], option_bound(values, trial, spare, none))
