@@ -151,15 +151,16 @@ def _largest_bend(start: Ints, slope: Floats, top_slope: Floats, total: Floats) 
 
 
 @njit(cache=True, nogil=True)
-def _bending(rows: Floats, start: Ints, slope: Floats, top_slope: Floats, mean: Floats, total: Floats) -> Floats:
-    """Lines whose Gram matrix is the second derivative by x of the hinges.
+def _bending(program: Program, point: Point, mean: Floats, total: Floats) -> Floats:
+    """Lines whose Gram matrix is the second derivative by x of the hinges, and what the cuts add to it.
 
     With weights d on the rows of a group and d0 on the constant gamma, it is the scatter of the rows around their mean:
     sum of d (a - mean)(a - mean)' + d0 mean mean'. Written so, nothing cancels.
     """
-    p = rows.shape[1]
+    rows, start, cuts = program.rows, program.start, program.cuts
+    slope, top_slope = point.dual / point.slack, point.top_dual / point.top
     least = NEGLIGIBLE * _largest_bend(start, slope, top_slope, total)
-    out = np.empty((len(rows) + len(total), p))
+    out = np.empty((len(rows) + len(total) + len(cuts), rows.shape[1]))
     n = 0
     for g in range(len(total)):
         first, last = start[g], start[g + 1]
@@ -178,6 +179,9 @@ def _bending(rows: Floats, start: Ints, slope: Floats, top_slope: Floats, mean: 
         if top_slope[g] * ((total[g] - top_slope[g]) / total[g]) > least:
             out[n] = np.sqrt(top_slope[g]) * mean[g]
             n += 1
+    for c in range(len(cuts)):
+        out[n] = np.sqrt(point.cut_dual[c] / point.cut[c]) * cuts[c]
+        n += 1
     return out[:n]
 
 
@@ -201,15 +205,9 @@ def _gram(lines: Floats) -> Floats:
 
 @njit(cache=True, nogil=True)
 def _normal_matrix(lines: Floats, program: Program, point: Point) -> Floats:
-    """The matrix of the Newton system by x: hinges, cuts, and the borders of the simplices."""
+    """The matrix of the Newton system by x: hinges and cuts (the lines), and the borders of the simplices."""
     matrix: Floats = _gram(lines)
-    p, block, cuts = len(point.x), program.block, program.cuts
-    for c in range(len(point.cut)):
-        pull = point.cut_dual[c] / point.cut[c]
-        for k in range(p):
-            if cuts[c, k] != 0.0:
-                for j in range(p):
-                    matrix[k, j] += pull * cuts[c, k] * cuts[c, j]
+    p, block = len(point.x), program.block
     for k in range(p):
         i = block[k]
         for j in range(p):
@@ -336,7 +334,7 @@ def interior_step(program: Program, point: Point) -> float:
     """One step of Mehrotra's method, in place; the sum of all products of slack and multiplier before it."""
     rows, n_groups, p = program.rows, len(program.weight), len(point.x)
     mean, total = np.zeros((n_groups, p)), np.empty(n_groups)
-    lines = _bending(rows, program.start, point.dual / point.slack, point.top_dual / point.top, mean, total)
+    lines = _bending(program, point, mean, total)
     factor = np.linalg.cholesky(_normal_matrix(lines, program, point))
     missing = _gradient(program, point.dual, point.cut_dual) + point.price
     for k in range(p):

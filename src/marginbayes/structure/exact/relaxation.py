@@ -29,6 +29,8 @@ MIDDLE = 0.1
 LEAST_SHARE = 1e-4
 # How far each level starts below its hinge.
 SPREAD = 1.0
+# Clusters whose inequality is further away than this are not handed on.
+LOOSE = 0.5
 # Products of numbers between two looks at the clock.
 STEP_WORK = 3e8
 
@@ -114,7 +116,7 @@ def relax(
         small = effort.tolerance * (best[0] - cutoff)
         if best[0] <= cutoff or not in_time() or not (grown or model - work.true_value() > small):
             break
-    return Relaxed(*best, work.shares, tuple(work.clusters))
+    return Relaxed(*best, work.shares, work.tight_clusters(LOOSE))
 
 
 def restricted(shares: Floats, allowed: Flags) -> Floats:

@@ -115,6 +115,13 @@ class Working:
         self.clusters += fresh
         return bool(new.any() or fresh)
 
+    def tight_clusters(self, loose: float) -> tuple[frozenset[int], ...]:
+        """Clusters whose inequality the shares come near to, or violate."""
+        members, parents = self._members()
+        inside = np.einsum("ci,io,co->c", members, self.shares, parents, optimize=True)
+        near = members.sum(axis=1) - 1.0 - inside < loose
+        return tuple(c for c, is_near in zip(self.clusters, near.tolist(), strict=True) if is_near)
+
     # -- the numbers
 
     def program(self) -> Program:
