@@ -25,6 +25,8 @@ Flags = NDArray[np.bool_]
 
 # Parts that are worked on before the results are put together. Fixed, so that threads do not change the course.
 BATCH = 4
+# Seconds of work on a part from which threads pay: below, they wait for the interpreter more than they work.
+WORTH_THREADS = 5e-3
 # Every part climbs from its rounded shares up to this many parts, later every so many.
 EAGER, SELDOM = 16, 8
 # A tree of fewer parts is done before a longer search for good structures would pay.
@@ -63,6 +65,7 @@ class Search:
     trace: list[tuple[float, float, float]] = field(default_factory=list)
     seconds: float = 0.0  # of earlier runs
     started: float = field(default_factory=time.perf_counter)
+    pace: float = 0.0  # seconds that a part of the last batch took
 
     @classmethod
     def without_rivals(cls, instance: Instance, choice: NDArray[np.int64]) -> Search:
@@ -182,17 +185,23 @@ class Search:
         cutoff = self.incumbent.objective + self.tolerance(limits.gap) / 2
         climbs = [self.nodes + k < EAGER or (self.nodes + k) % SELDOM == 0 for k in range(len(batch))]
 
-        def work(node: Node, climb: bool) -> Expansion | None:
+        def work(node: Node, climb: bool) -> tuple[Expansion | None, float]:
+            began = time.perf_counter()
             if not limits.in_time():
-                return None
+                return None, 0.0
             effort = ROOT if self.proof.parent[node.part] < 0 else INSIDE
-            return expand(self.instance, node, cutoff, effort, climb, limits.in_time)
+            out = expand(self.instance, node, cutoff, effort, climb, limits.in_time)
+            return out, time.perf_counter() - began
 
         done: list[Expansion | None] = [None] * len(batch)
+        run = pool.map if pool and self.pace > WORTH_THREADS else map
+        spent = 0.0
         try:
-            for k, out in enumerate((pool.map if pool else map)(work, batch, climbs)):
+            for k, (out, seconds) in enumerate(run(work, batch, climbs)):
                 done[k] = out
+                spent += seconds
         finally:
+            self.pace = spent / max(1, len(batch))
             for node, out in zip(batch, done, strict=True):
                 self._put(node, out, cutoff)
 

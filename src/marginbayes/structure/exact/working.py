@@ -117,8 +117,10 @@ class Working:
 
     def tight_clusters(self, loose: float) -> tuple[frozenset[int], ...]:
         """Clusters whose inequality the shares come near to, or violate."""
+        if not self.clusters:
+            return ()
         members, parents = self._members()
-        inside = np.einsum("ci,io,co->c", members, self.shares, parents, optimize=True)
+        inside = ((members @ self.shares) * parents).sum(axis=1)
         near = members.sum(axis=1) - 1.0 - inside < loose
         return tuple(c for c, is_near in zip(self.clusters, near.tolist(), strict=True) if is_near)
 
