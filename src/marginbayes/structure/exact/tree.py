@@ -30,7 +30,7 @@ WORTH_THREADS = 5e-3
 # Every part climbs from its rounded shares up to this many parts, later every so many.
 EAGER, SELDOM = 16, 8
 # A tree of fewer parts is done before a longer search for good structures would pay.
-SMALL = 12
+SMALL = 40
 TRACE_POINTS = 2000
 ROOT = Effort(rounds=30, tolerance=1e-3)
 INSIDE = Effort(rounds=3)
