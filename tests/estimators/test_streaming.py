@@ -118,3 +118,48 @@ def test_a_stream_for_naive_bayes_cannot_go_on_as_a_tree() -> None:
     model = BayesNetClassifier("nb").partial_fit(X, y).set_params(structure="tan")
     with pytest.raises(ValueError, match="counted for naive Bayes"):
         model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [BayesNetClassifier("nb"), BayesNetClassifier("tan"), AODEClassifier()])
+@pytest.mark.parametrize("missing", ["available", "level"])
+def test_cells_of_a_column_that_is_empty_at_first_count_as_in_one_fit(estimator: Any, missing: str) -> None:
+    estimator = clone(estimator)
+    if isinstance(estimator, BayesNetClassifier):
+        estimator.set_params(missing=missing)
+    y = np.array(["n", "y"] * 20)
+    first = pd.DataFrame({"a": ["x", "y", "y", "x"] * 10, "b": [None] * 40})
+    second = pd.DataFrame({"a": ["x", "y"] * 20, "b": ["p", "q"] * 20})
+    streamed = clone(estimator).partial_fit(first, y).partial_fit(second, y)
+    whole = estimator.fit(pd.concat([first, second]), np.concatenate([y, y]))
+    assert streamed.schema_.features[1].levels == whole.schema_.features[1].levels
+    for frame in (first, second):
+        np.testing.assert_allclose(streamed.predict_proba(frame), whole.predict_proba(frame), rtol=1e-12)
+
+
+def test_a_batch_of_another_type_is_refused_as_predict_would() -> None:
+    stream = BayesNetClassifier("nb").partial_fit(pd.DataFrame({"a": ["1", "2"] * 5}), ["n", "y"] * 5)
+    with pytest.raises(TypeError, match="column 'a' was learned with values such as '1' but now holds 1"):
+        stream.partial_fit(pd.DataFrame({"a": pd.Categorical([1, 2] * 5)}), ["n", "y"] * 5)
+
+
+@pytest.mark.parametrize("estimator", [BayesNetClassifier("nb"), AODEClassifier()])
+def test_balanced_classes_cannot_be_streamed(estimator: Any) -> None:
+    with pytest.raises(ValueError, match="class_weight='balanced' needs the sizes of all classes"):
+        clone(estimator).set_params(class_weight="balanced").partial_fit([["a"], ["b"]], ["n", "y"])
+
+
+def test_a_column_without_any_value_changes_nothing_about_the_average_of_estimators() -> None:
+    frame, y = batches(5, (80,))[0]
+    with_it = AODEClassifier().fit(frame.assign(m=None), y)
+    np.testing.assert_allclose(
+        with_it.predict_proba(frame.assign(m=None)), AODEClassifier().fit(frame, y).predict_proba(frame), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("estimator", [BayesNetClassifier("nb"), AODEClassifier()])
+def test_weights_of_classes_leave_the_weights_of_the_caller_alone(estimator: Any) -> None:
+    frame, y = batches(6, (60,))[0]
+    weights = np.linspace(0.5, 2.0, 60)
+    weights.flags.writeable = False
+    clone(estimator).set_params(class_weight={0: 1, 1: 3, 2: 2}).fit(frame, y, sample_weight=weights)
+    np.testing.assert_array_equal(weights, np.linspace(0.5, 2.0, 60))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -151,9 +152,12 @@ def test_soft_evidence_about_what_is_given_speaks_for_the_level_given() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_edge_information_is_that_of_the_families_whatever_the_graph(seed: int) -> None:
+@pytest.mark.parametrize("normalized", [True, False])
+def test_edge_information_is_that_of_the_families_whatever_the_graph(seed: int, normalized: bool) -> None:
     rng = np.random.default_rng(seed)
     network = random_network(rng, random_dag(rng, 5, 3))
+    if not normalized:
+        network = replace(network, tables=tuple(table - rng.random(table.shape) for table in network.tables))
     names = network.dag.names
     for (parent, child), found in network.edge_information().items():
         others = [p for p in network.dag.parents[names.index(child)] if names[p] != parent]
@@ -162,6 +166,13 @@ def test_edge_information_is_that_of_the_families_whatever_the_graph(seed: int) 
         apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=2, keepdims=True) / joint.sum((1, 2), keepdims=True)
         used = joint > 0
         assert found == pytest.approx(float((joint[used] * np.log(joint[used] / apart[used])).sum()), abs=1e-12)
+
+
+def test_nothing_is_drawn_from_tables_that_do_not_sum_to_one() -> None:
+    network = random_network(np.random.default_rng(0), random_dag(np.random.default_rng(0), 3, 2))
+    network = replace(network, tables=tuple(table - 0.5 for table in network.tables))
+    with pytest.raises(ValueError, match="only be drawn from tables whose rows sum to one"):
+        network.sample(3)
 
 
 def test_long_chains_are_asked_in_one_pass_not_one_for_each_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,12 @@ def test_missing_features_have_no_bar_but_a_missing_level_has() -> None:
     assert "f2 = missing" in [label for label, _, _ in display.bars()]
 
 
+def test_a_missing_level_is_as_heavy_as_any_other() -> None:
+    display = EvidenceDisplay.from_explanation(_explanation([0.5, 5.0, 0.1], ["a", None, "b"]), max_features=1)
+    assert display.names == ("f1",)
+    assert display.other == pytest.approx(0.6)
+
+
 def test_bars_are_drawn_as_long_as_their_weights() -> None:
     display = EvidenceDisplay.from_explanation(_explanation([0.5, -1.5])).plot()
     assert [bar.get_width() for bar in display.bars_] == pytest.approx([0.3, 0.5, -1.5, -0.7])
@@ -137,6 +143,8 @@ def test_given_axes_are_drawn_into() -> None:
         ("(5, inf)", "x > 5"),
         ("(-inf, inf)", "x: any"),
         ("(-1.5e-05, 0.10880000000000001]", "-1.5e-05 < x ≤ 0.1088"),
+        ("(1999.5, 2000.5]", "1999.5 < x ≤ 2000.5"),
+        ("(12345.5, inf)", "x > 12345.5"),
         ("red", "x = red"),
         ("(a, b]", "x = (a, b]"),
         (3, "x = 3"),

@@ -11,6 +11,7 @@ import pytest
 from marginbayes.report import summary, write_report
 from marginbayes.report.beside import beside
 from marginbayes.report.charts import critical_difference, lines, scatter
+from marginbayes.report.claims import judged
 from marginbayes.report.index import Index
 from marginbayes.report.page import render
 from marginbayes.report.pairs import significance_table, times_table
@@ -194,6 +195,29 @@ def test_accuracy_with_features_missing_is_averaged_place_by_place():
     outcome = replace(outcomes(study.only(["figure13"]), [])[0], records=tuple(made))
     row = section(outcome, Index())
     assert re.search(rf"<td>{task.method.name}</td><td><button[^>]+>90.00</button></td><td><button[^>]+>60.00<", row)
+
+
+def test_curves_that_ended_early_are_compared_as_far_as_they_go():
+    study = load_study(STUDY.with_name("pernkopf2010.toml")).only(["figure13"])
+    dataset, curves = study.tasks()[0].dataset, {"TAN-CR-ML": [0.9, 0.4], "NB-CL": [0.8, 0.5, 0.1]}
+    made = [
+        Record(
+            m, "figure13", dataset, m, "test", "done", 1.0, {"curve": [[5 * k, r, 0.1] for k, r in enumerate(c)]}, 1, {}
+        )
+        for m, c in curves.items()
+    ]
+    outcome = replace(outcomes(study, [])[0], records=tuple(made))
+    said = [what for _, what in judged(outcome)]
+    assert any(f"{dataset}: TAN-CR-ML is ahead of NB-CL with 0 features missing" in what for what in said)
+
+
+def test_numbers_that_json_does_not_know_do_not_keep_the_page_from_its_records(records):
+    first, *others = records
+    odd = replace(first, result={**first.result, "test_cll": -np.inf, "other": [np.nan]})
+    page = render(load_study(STUDY), [odd, *others])
+    embedded = re.search(r'<script[^>]*id="records"[^>]*>(.*?)</script>', page, re.S).group(1)
+    refuse = {"parse_constant": lambda name: pytest.fail(f"{name} is no JSON")}
+    assert any(r["result"].get("test_cll") == "-inf" for r in json.loads(embedded, **refuse)["records"])
 
 
 def test_a_method_is_laid_beside_the_paper_by_hand_worked_numbers(records):

@@ -86,6 +86,18 @@ def test_a_labeler_comes_back_from_its_file_with_the_same_answers(parameters: st
     assert list(again.feature_names_in_) == ["id", "a", "b"]
 
 
+def test_a_labeler_that_was_given_ids_asks_for_them_after_its_file_too(tmp_path: Path) -> None:
+    labeler, X = fitted()
+    path, rest, y = tmp_path / "labeler.json", X.drop(columns="id"), labeler.predict(X)
+    SequenceLabeler().fit(rest, y, sequence=X["id"]).to_json(path)
+    with pytest.raises(ValueError, match="fit was given sequence ids; give them here too"):
+        SequenceLabeler.from_json(path).predict(rest)
+    document = json.loads(path.read_text())
+    del document["ids"]
+    path.write_text(json.dumps({**document, "version": 1}))  # files of before did not say
+    assert len(SequenceLabeler.from_json(path).predict(rest)) == len(X)
+
+
 def test_impossible_steps_survive_the_file(tmp_path: Path) -> None:
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     labeler = SequenceLabeler(sequence=0, parameters="ml", smoothing=0.0).fit(X, [0, 1, 0, 1])
@@ -99,11 +111,12 @@ def test_impossible_steps_survive_the_file(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "not a marginbayes.sequence file"),
-        ({"version": 2}, "upgrade marginbayes"),
+        ({"version": 3}, "upgrade marginbayes"),
         ({"window": 2}, "window=2 must be an odd number"),
         ({"decoding": "best"}, '"decoding" is none of'),
         ({"columns": "abc"}, '"columns" is neither'),
         ({"tables": {"start": [[0.0]]}}, '"tables" should hold start, steps, cells'),
+        ({"ids": 1}, '"ids" is neither true nor false'),
         ({"extra": 1}, "lacks, or has besides what it should"),
     ],
 )

@@ -85,3 +85,11 @@ def test_ranks_share_places_and_the_critical_difference_is_nemenyis():
     # Demšar (2006), Table 5a: q = 2.343 for three classifiers
     assert found.critical == pytest.approx(2.343 * math.sqrt(3 * 4 / (6 * 2)), abs=1e-3)
     assert found.groups == [["x", "y", "z"]]
+
+
+def test_equal_folds_in_another_order_are_equal():
+    a, b = folds([0.1, 0.2, 0.3]), folds([0.3, 0.2, 0.1])
+    assert a.accuracy != b.accuracy  # by the order of the sum alone
+    assert over_sets([a, a], [b, b]) == over_sets([b, b], [a, a]) == 1.0
+    found = ranking({"one": {"A": a, "B": b}, "two": {"A": a, "B": b}}, ["A", "B"])
+    assert found.ranks == {"A": 1.5, "B": 1.5}

@@ -9,15 +9,14 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from marginbayes.data.blas import matrix_threads
 from marginbayes.data.rows import BLOCK_ROWS, Block, Rows, code_type
 
 __all__ = [
@@ -157,9 +156,13 @@ def pairs_by_class(rows: Rows) -> Iterator[Counts]:
     Levels of all features stand behind each other; the diagonal holds the counts of single levels.
     """
     (whole,) = strips(rows.cardinalities)
-    with limited_products(rows):
-        for label in range(rows.cardinalities[0]):
-            yield rows.sum(gram, label, whole, whole) if len(rows) else np.zeros((len(whole), len(whole)), np.int32)
+    for label in range(rows.cardinalities[0]):
+        if not len(rows):
+            yield np.zeros((len(whole), len(whole)), np.int32)
+            continue
+        with limited_products(rows):  # not around the yield: whoever asks may never come back
+            found = rows.sum(gram, label, whole, whole)
+        yield found
 
 
 def limited_products(rows: Rows) -> AbstractContextManager[object]:
@@ -168,13 +171,7 @@ def limited_products(rows: Rows) -> AbstractContextManager[object]:
     More would only wait for each other.
     """
     threads = 1 if len(rows) > BLOCK_ROWS else effective_n_jobs(rows.n_jobs)
-    limited: AbstractContextManager[object] = _matrix_library().limit(limits=threads, user_api="blas")
-    return limited
-
-
-@cache
-def _matrix_library() -> ThreadpoolController:
-    return ThreadpoolController()
+    return matrix_threads(threads)
 
 
 def gram(block: Block, label: int, first: Strip, second: Strip, piece_bytes: int = PIECE_BYTES) -> Counts:

@@ -55,6 +55,12 @@ class Variable:
         """Number of levels; also the code of a missing cell."""
         return len(self.levels)
 
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The levels as an array of their own type; of objects where texts and others are mixed."""
+        texts = sum(isinstance(level, str) for level in self.levels)
+        return np.array(self.levels, object if 0 < texts < len(self.levels) else None)
+
     def encode(self, column: Column) -> Codes:
         """Code of each cell; a missing cell, and a level never seen in training, has the code `cardinality`."""
         codes = self._encode_numbers(column) if self.cuts is not None else self._encode_levels(column)
@@ -72,13 +78,14 @@ class Variable:
     def _encode_levels(self, column: Column) -> Codes:
         if isinstance(column, NumericColumn):
             column = factorise_numbers(transform_numbers(self.transformer, column))
-        self._refuse_other_types(column.levels)
+        self.refuse_other_types(column.levels)
         index = {level: i for i, level in enumerate(self.levels) if level is not None}
         # One more entry, for the code -1 of a missing cell.
         lookup = [index.get(level, self.cardinality) for level in column.levels] + [self.cardinality]
         return np.array(lookup, code_type(self.cardinality))[column.codes]
 
-    def _refuse_other_types(self, found: Sequence[Hashable]) -> None:
+    def refuse_other_types(self, found: Sequence[Hashable]) -> None:
+        """Raise where a column holds text and the levels do not, or the other way round."""
         known = [level for level in self.levels if level is not None]
         if not known or not found:
             return

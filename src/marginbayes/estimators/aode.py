@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from marginbayes.data.rows import Block, Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
-from marginbayes.estimators.streaming import Counts, Stream
+from marginbayes.estimators.streaming import NOTHING_YET, Counts, Stream, check_batchwise
 from marginbayes.estimators.validation import read_training
 
 __all__ = ["AODEClassifier"]
@@ -73,6 +73,7 @@ class AODEClassifier(BaseClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> AODEClassifier:
         """Count one more batch; see `BayesNetClassifier.partial_fit`."""
         self._check()
+        check_batchwise(self.class_weight)
         stream = self._stream if getattr(self, "_streaming", False) else None
         data = read_training(self, X, y, sample_weight, self.class_weight, reset=stream is None)
         if stream is None:
@@ -155,7 +156,9 @@ class _Tables:
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:
-        return np.asarray(self.counts.single.sum(axis=0) >= self.limit)
+        """Levels that may be a parent: seen often enough, and not the stand-in of a column without any value."""
+        real = np.repeat([v.levels != NOTHING_YET for v in self.schema.features], self.schema.cardinalities[1:])
+        return np.asarray(real & (self.counts.single.sum(axis=0) >= self.limit))
 
     def log_joint(self, block: Block) -> Floats:
         from marginbayes.kernels.aode import average_joint

@@ -18,7 +18,7 @@ from marginbayes.estimators.base import BaseClassifier
 from marginbayes.estimators.explain import Explanation, explain
 from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.proofs import write_certificates
-from marginbayes.estimators.streaming import Stream, can_stream
+from marginbayes.estimators.streaming import Stream, can_stream, check_batchwise
 from marginbayes.estimators.validation import read_training
 from marginbayes.graph import Dag
 from marginbayes.network import Network
@@ -154,7 +154,8 @@ class BayesNetClassifier(BaseClassifier):
         """Learn from one more batch; the result equals that of `fit` on all batches together.
 
         Only for naive Bayes and TAN with smoothed maximum likelihood: their counts are sums. The first call fixes the
-        cut points of numeric columns, so it should see typical data; new categories are added as they come.
+        cut points of numeric columns, so it should see typical data; new categories are added as they come. Weights of
+        classes must be given as numbers, "balanced" would need all batches at once.
 
         Parameters
         ----------
@@ -162,6 +163,7 @@ class BayesNetClassifier(BaseClassifier):
             All class labels; needed in the first call if the first batch lacks some.
         """
         structure, parameters = self._learners()
+        check_batchwise(self.class_weight)
         stream = getattr(self, "_stream", None)
         data = read_training(self, X, y, sample_weight, self.class_weight, reset=stream is None)
         if stream is None:
@@ -225,7 +227,7 @@ class BayesNetClassifier(BaseClassifier):
     def from_network(cls, network: Network) -> BayesNetClassifier:
         """A fitted classifier around a network, for instance one read from a file; its first variable is the class."""
         classifier = cls(structure=network.dag)
-        classes = np.array(network.schema.target.levels)
+        classes = network.schema.target.labels
         classifier.n_features_in_ = len(network.schema.features)
         classifier.feature_names_in_ = np.array(network.schema.names[1:], dtype=object)
         return classifier._store(classes, network.schema, StructureResult(network.dag), ParameterResult(network))

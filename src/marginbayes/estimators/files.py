@@ -63,7 +63,7 @@ def _from_dict(document: Any) -> AODEClassifier:
     )
     classifier.n_features_in_ = len(schema.features)
     classifier.feature_names_in_ = np.array(schema.names[1:], dtype=object)
-    return classifier._store(Stream(np.array(schema.target.levels), schema, _counts(document, schema)))
+    return classifier._store(Stream(schema.target.labels, schema, _counts(document, schema)))
 
 
 def _counts(document: dict[str, Any], schema: Schema) -> Counts:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.data.counts import family_counts, pairs_by_class
-from marginbayes.data.encode import EMPTY
 from marginbayes.data.frame import Column, NumericColumn, missing_cells, natural_order
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Schema, Variable, factorise_numbers
@@ -22,9 +21,12 @@ from marginbayes.structure import ChowLiuTAN, NaiveBayes, StructureLearner, Stru
 if TYPE_CHECKING:
     from marginbayes.estimators.base import BaseClassifier
 
-__all__ = ["Counts", "Stream", "can_stream"]
+__all__ = ["NOTHING_YET", "Counts", "Stream", "can_stream", "check_batchwise"]
 
 Floats = NDArray[np.float64]
+
+# Levels of a column that had no value in any batch.
+NOTHING_YET = (None,)
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,15 @@ class Counts:
         return Counts(self.classes + other.classes, self.single + other.single, pairs)
 
     def spread(self, positions: NDArray[np.intp], size: int) -> Counts:
-        """The same counts with level l at `positions[l]` among `size` levels, for a schema that has grown."""
+        """The same counts for a schema that has grown: level l is at `positions[l]` among `size`; at -1 it is gone."""
+        kept = np.flatnonzero(positions >= 0)
+        to = positions[kept]
         single = np.zeros((len(self.classes), size))
-        single[:, positions] = self.single
+        single[:, to] = self.single[:, kept]
         if self.pairs is None:
             return Counts(self.classes, single, None)
         pairs = np.zeros((len(self.classes), size, size))
-        pairs[:, positions[:, None], positions] = self.pairs
+        pairs[:, to[:, None], to] = self.pairs[:, kept[:, None], kept]
         return Counts(self.classes, single, pairs)
 
     def table(self, schema: Schema, family: tuple[int, ...]) -> Floats:
@@ -102,9 +106,9 @@ class Stream:
         labels = data.labels = _labels_among(self.classes, data)
         data.classes = self.classes
         known = self.schema.features
-        if any(v.origin == EMPTY for v in known):
+        if any(v.levels == NOTHING_YET for v in known):
             fresh = estimator._encode(data, missing_level=self.missing_level)[0].features
-            known = tuple(new if v.origin == EMPTY else v for v, new in zip(known, fresh, strict=True))
+            known = tuple(self._begun(v, new) for v, new in zip(known, fresh, strict=True))
         grown = [self._grown(v, data.frame.column(i)) for i, v in enumerate(known)]
         schema = Schema((self.schema.target, *grown))
         codes = np.empty((len(schema.names), data.frame.n_rows), code_type(max(schema.cardinalities)))
@@ -115,15 +119,23 @@ class Stream:
         old = self.counts.spread(_positions(self.schema, schema), sum(schema.cardinalities[1:]))
         return replace(self, schema=schema, counts=old + batch)
 
+    def _begun(self, variable: Variable, new: Variable) -> Variable:
+        """The variable as this batch makes it, where no earlier one had a value; cells missing till then may count."""
+        if variable.levels != NOTHING_YET:
+            return variable
+        lacking = self.missing_level and None not in new.levels
+        return replace(new, levels=(*new.levels, None)) if lacking else new
+
     def _grown(self, variable: Variable, column: Column) -> Variable:
         """The variable with the levels that a batch adds: new categories, and the first missing cells."""
         levels = variable.levels
         if variable.cuts is None and variable.transformer is None:
             named = factorise_numbers(column) if isinstance(column, NumericColumn) else column
+            variable.refuse_other_types(named.levels)
             new = [v for v in named.levels if v not in levels]
             if new:
                 own = [v for v in levels if v is not None]
-                levels = (*natural_order([*own, *new]), *((None,) if None in levels and own else ()))
+                levels = (*natural_order([*own, *new]), *((None,) if None in levels else ()))
         if self.missing_level and None not in levels and missing_cells(column).any():
             levels = (*levels, None)
         return replace(variable, levels=levels)
@@ -158,6 +170,15 @@ def can_stream(estimator: Any) -> bool:
     return True
 
 
+def check_batchwise(class_weight: Any) -> None:
+    """Raise where the weights of a batch would hang on the other batches."""
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} needs the sizes of all classes, which no batch knows; give partial_fit a "
+            "dictionary of weights, or use fit"
+        )
+
+
 def _levels_of(schema: Schema, i: int) -> slice:
     start = sum(schema.cardinalities[1:i])
     return slice(start, start + schema.cardinalities[i])
@@ -171,10 +192,10 @@ def _labels_among(classes: NDArray[Any], data: Training) -> NDArray[np.intp]:
 
 
 def _positions(old: Schema, new: Schema) -> NDArray[np.intp]:
-    """For each level of the old schema its position among the levels of the new one."""
+    """For each level of the old schema its position among the levels of the new one; -1 where it is gone."""
     found: list[int] = []
     for i, (before, after) in enumerate(zip(old.features, new.features, strict=True), start=1):
         start = _levels_of(new, i).start
-        lost = before.levels == (None,) and None not in after.levels
-        found += [start] if lost else [start + after.levels.index(v) for v in before.levels]
+        lost = before.levels == NOTHING_YET and None not in after.levels
+        found += [-1] if lost else [start + after.levels.index(v) for v in before.levels]
     return np.array(found, np.intp)

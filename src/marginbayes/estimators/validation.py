@@ -139,7 +139,8 @@ def _check_weights(sample_weight: Any, class_weight: Any, y: NDArray[Any]) -> Fl
 
 
 def _weight_array(sample_weight: Any, y: NDArray[Any]) -> Floats:
-    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    # A copy: class weights are multiplied in.
+    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", copy=True)
     if weights.ndim != 1:
         raise ValueError("Sample weights must be 1D array or scalar")
     check_consistent_length(weights, y)

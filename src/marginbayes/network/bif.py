@@ -3,7 +3,8 @@
 The dialects differ: names quoted or bare (bare ones with blanks inside, too), lists with and without commas,
 probability blocks before or after the variables, rows by the parents' levels or one table, a default for the
 rows not listed. All are read. What is written is what both pgmpy and pyAgrum read: names of ASCII letters,
-digits and ``_.-``, which differ by more than case, are no keywords and not too long.
+digits and ``_.-``, which differ by more than case, are no keywords and not too long. Only a variable of one level,
+which is what becomes of a number that tells nothing, is too few for pyAgrum in BIF; it reads it from XMLBIF.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.network.evaluate import Evaluator
+from marginbayes.network.writing import write_text
 
 __all__ = ["Network"]
 
@@ -153,6 +153,11 @@ class Network:
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Rows:
         """Rows drawn from the network by ancestral sampling."""
+        if not self.normalized:
+            raise ValueError(
+                "rows can only be drawn from tables whose rows sum to one, and those of this network do not; learn it "
+                "without subnormal=True"
+            )
         rng = np.random.default_rng(random_state)
         cards = self.schema.cardinalities
         codes = np.empty((len(cards), n), code_type(max(cards)))
@@ -176,7 +181,7 @@ class Network:
 
         text = draw_svg(self.dag, widths=self.edge_information())
         if path is not None:
-            Path(path).write_text(text, "utf-8")
+            write_text(path, text)
         return text
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:

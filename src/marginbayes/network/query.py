@@ -69,11 +69,19 @@ def edge_information(network: Network) -> dict[tuple[str, str], float]:
     names, found, families = network.dag.names, {}, dict[int, Floats]()
     for child in network.dag.order:
         parents = network.dag.parents[child]
-        joint = _joint_of(network, parents, families)[..., None] * np.exp(network.tables[child])
+        joint = _family_joint(network, child, families)
         families[child] = joint
         for axis, parent in enumerate(parents):
             found[parent, child] = _conditional_information(joint, axis)
     return {(names[a], names[b]): found[a, b] for b, own in enumerate(network.dag.parents) for a in own}
+
+
+def _family_joint(network: Network, child: int, families: Mapping[int, Floats]) -> Floats:
+    """P(parents, child), given those of the families before it."""
+    parents = network.dag.parents[child]
+    if not network.normalized:  # what lies below has a say too
+        return query(network, [network.dag.names[v] for v in (*parents, child)], {}, {})
+    return np.asarray(_joint_of(network, parents, families)[..., None] * np.exp(network.tables[child]))
 
 
 def _joint_of(network: Network, variables: tuple[int, ...], families: Mapping[int, Floats]) -> Floats:
@@ -82,7 +90,7 @@ def _joint_of(network: Network, variables: tuple[int, ...], families: Mapping[in
         return np.ones(())
     for v in variables:
         scope = (*network.dag.parents[v], v)
-        if network.normalized and set(variables) <= set(scope):
+        if set(variables) <= set(scope):
             joint = families[v].sum(axis=tuple(k for k, u in enumerate(scope) if u not in variables))
             left = [u for u in scope if u in variables]
             return np.asarray(joint.transpose([left.index(u) for u in variables]))

@@ -78,9 +78,9 @@ class EvidenceDisplay:
         if max_features < 1:
             raise ValueError(f"max_features={max_features} should be at least 1")
         ranked = explanation.row(row)
-        present = [entry for entry in ranked if entry[1] is not None]
+        # A missing cell weighs nothing, unless missing="level" makes it a level like the others.
+        present = [entry for entry in ranked if entry[1] is not None or entry[2] != 0]
         missing = [entry for entry in ranked if entry[1] is None and entry[2] == 0]
-        present += [entry for entry in ranked if entry[1] is None and entry[2] != 0]  # missing="level": a level too
         shown = sorted(present[:max_features], key=lambda entry: -_sortable(entry[2]))
         return cls(
             names=tuple(name for name, _, _ in shown),
@@ -200,10 +200,11 @@ def statement(name: str, value: Any) -> str:
     if found is None:
         return f"{_cut(name)} = {_cut(value)}"
     low, high = (float(end) for end in found.groups())
-    left = "" if math.isinf(low) else f"{low:.4g} < "
-    right = "" if math.isinf(high) else f" ≤ {high:.4g}"
+    # Labels are as short as they can be told apart; what is cut off here is rounding.
+    left = "" if math.isinf(low) else f"{low:.12g} < "
+    right = "" if math.isinf(high) else f" ≤ {high:.12g}"
     if left and not right:
-        return f"{_cut(name)} > {low:.4g}"
+        return f"{_cut(name)} > {low:.12g}"
     return f"{left}{_cut(name)}{right}" if right else f"{_cut(name)}: any"
 
 

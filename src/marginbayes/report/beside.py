@@ -79,7 +79,7 @@ def _line(outcome: Outcome, published: Published, method: str) -> Line:
     ours = [finished[d] for d in theirs or finished]
     whole = about.get("weighted", False) and not theirs
     mean = weighted_mean(ours) if whole else float(np.mean([c.accuracy for c in ours]))
-    own = average[0] if average and len(ours) == about["sets"] else None
+    own = average[0] if average and len(ours) == about.get("sets") else None
     outside = [finished[d].accuracy > n for d, n in theirs.items() if is_outside(finished[d], n)]
     best = {d: max(n for n, _ in published.rows[d].values()) for d in finished if published.rows.get(d)}
     return Line(

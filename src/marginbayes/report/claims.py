@@ -131,11 +131,15 @@ def _curves(outcome: Outcome, _claim: Claim) -> str:
     """Where curves of accuracy against missing features cross."""
     found = []
     for dataset in outcome.experiment.sets:
-        curves = {r.method: np.array(r.result["curve"]) for r in outcome.records if r.dataset == dataset}
+        curves = {
+            r.method: {point[0]: point[1] for point in r.result["curve"]}
+            for r in outcome.records
+            if r.dataset == dataset
+        }
         for first, second in (("TAN-CR-ML", "TAN-CMI-ML"), ("TAN-CR-ML", "NB-CL")):
             if first in curves and second in curves:
-                ahead = curves[first][:, 1] > curves[second][:, 1]
-                counts = [str(int(m)) for m in curves[first][ahead, 0]]
+                one, other = curves[first], curves[second]  # a curve may have ended early
+                counts = [str(int(m)) for m, rate in one.items() if m in other and rate > other[m]]
                 found.append(
                     f"{dataset}: {first} is ahead of {second} with {', '.join(counts) or 'no'} features missing"
                 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from marginbayes.network.writing import write_text
 from marginbayes.report.index import Index
 from marginbayes.report.results import Outcome, outcomes
 from marginbayes.report.sections import section
@@ -19,7 +22,7 @@ __all__ = ["render", "write_report"]
 
 def write_report(study: Study, records: Records, path: str | Path) -> None:
     """Write the page of a study."""
-    Path(path).write_text(render(study, records), encoding="utf-8")
+    write_text(path, render(study, records))
 
 
 def render(study: Study, records: Iterable[Record]) -> str:
@@ -28,7 +31,7 @@ def render(study: Study, records: Iterable[Record]) -> str:
     index = Index()
     body = "".join(section(outcome, index) for outcome in found)
     # A closing tag inside a string must not end the script element.
-    data = json.dumps(index.embedded()).replace("</", "<\\/")
+    data = json.dumps(_finite(index.embedded()), allow_nan=False).replace("</", "<\\/")
     return PAGE.format(
         title=escape(study.title),
         paper=escape(study.paper),
@@ -39,6 +42,15 @@ def render(study: Study, records: Iterable[Record]) -> str:
         body=body,
         records=data,
     )
+
+
+def _finite(value: Any) -> Any:
+    """The same with numbers that JSON does not know as text: one of them would keep the page from reading any."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 PAGE = """<!doctype html>

@@ -80,13 +80,16 @@ class Outcome:
         return tuple(sum(p < level for p in tested) for level in LEVELS)
 
     def significance(self, first: str, second: str) -> tuple[float, str]:
-        """P-value over the sets that both methods finished, and an arrow to the better: up second, left first."""
+        """P-value over sets that both finished, and an arrow to the better, if any: up second, left first."""
         shared = self.shared(first, second).values()
         if len(shared) < 2:
             return 1.0, ""
         ours, theirs = ([cells[name] for cells in shared] for name in (first, second))
         ahead = over_sets(ours, theirs)
-        p, arrows = (ahead, "←⇐") if ahead < 0.5 else (over_sets(theirs, ours), "↑⇑")
+        behind = over_sets(theirs, ours)
+        if ahead == behind:
+            return behind, ""
+        p, arrows = (ahead, "←⇐") if ahead < behind else (behind, "↑⇑")
         return p, arrows[p < 0.05]
 
     def relative_times(self) -> dict[str, dict[str, float]]:

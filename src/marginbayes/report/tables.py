@@ -89,7 +89,7 @@ def _published_mean(outcome: Outcome, method: str, weighted: bool) -> float | No
         return None
     own, about = published.get("average", method), outcome.experiment.extra.get("average", {})
     if own is not None:
-        return own[0] if len(outcome.shared()) == about["sets"] and weighted == about["weighted"] else None
+        return own[0] if len(outcome.shared()) == about.get("sets") and weighted == about.get("weighted") else None
     known = [(published.get(d, method), cells[method].tested) for d, cells in outcome.shared().items()]
     if not known or any(number is None for number, _ in known):
         return None

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "read_labeler", "write_labeler"]
 
-FORMAT, VERSION = "marginbayes.sequence", 1
-FIELDS = {"format", "version", "window", "order", "decoding", "sequence", "columns", "variables", "tables"}
+FORMAT, VERSION = "marginbayes.sequence", 2
+FIELDS = {"format", "version", "window", "order", "decoding", "sequence", "ids", "columns", "variables", "tables"}
 TABLES = ("start", "steps", "cells")
 # A row of a table may miss 1 by this much.
 ROW_TOLERANCE = 1e-6
@@ -46,6 +46,7 @@ def write_labeler(labeler: SequenceLabeler, path: str | PathLike[str]) -> None:
         "order": int(labeler.model_.order),
         "decoding": labeler.decoding,
         "sequence": sequence if sequence is None or isinstance(sequence, str) else int(sequence),
+        "ids": bool(labeler.ids_given_),
         "columns": int(labeler.n_features_in_) if names is None else [str(name) for name in names],
         **schema_to_dict(labeler.schema_),
         "tables": {"start": _plain(start[None]), "steps": _plain(steps), "cells": _plain(emission)},
@@ -62,16 +63,20 @@ def _from_dict(document: Any) -> SequenceLabeler:
     from marginbayes.sequence.labeler import DECODINGS, SequenceLabeler
 
     check_header(document, FORMAT, VERSION)
+    if document["version"] == 1:  # which did not say whether ids came with the rows
+        document = {"ids": False, **document}
     if odd := FIELDS ^ document.keys():
         raise ValueError(f'the labeler lacks, or has besides what it should, "{min(odd)}"')
     schema = schema_from_dict({"variables": document["variables"]})
+    if not isinstance(document["ids"], bool):
+        raise ValueError('"ids" is neither true nor false')
     if document["decoding"] not in DECODINGS:
         raise ValueError(f'"decoding" is none of {", ".join(DECODINGS)}')
     model = ChainModel(schema.cardinalities[0], schema.cardinalities[1:], document["window"], document["order"])
     labeler = SequenceLabeler(model.window, model.order, sequence=document["sequence"], decoding=document["decoding"])
     labeler.n_features_in_ = _columns(labeler, document["columns"])
-    labeler.ids_given_ = False
-    labeler.classes_ = np.array(schema.target.levels)
+    labeler.ids_given_ = document["ids"]
+    labeler.classes_ = schema.target.labels
     labeler.schema_, labeler.model_ = schema, model
     labeler.weights_ = _weights(document["tables"], model)
     labeler.parameter_result_ = WeightResult(labeler.weights_)

@@ -78,7 +78,7 @@ def _checked(column: NDArray[Any], k: int) -> NDArray[Any]:
 
 def _names(y: Any, n: int, features: tuple[str, ...]) -> tuple[str, ...]:
     """Names of the columns of y, else y0, y1, ...; underscores are added until no feature is called so."""
-    columns = getattr(y, "columns", None)
+    columns = nw.from_native(y, eager_only=True).columns if is_frame(y) else None
     names = [f"y{k}" if columns is None else str(columns[k]) for k in range(n)]
     for k in range(n):
         while names[k] in features:

@@ -179,8 +179,8 @@ def _fitted(task: Task, rows: Rows) -> tuple[Any, float]:
 
 def _graph(task: Task) -> Any:
     """The structure of a method from all rows of the set, where training sets are too small to learn one."""
-    options = {"structure": task.method.options["structure"]}
-    key = json.dumps([task.dataset, options, task.options["protocol"]], sort_keys=True)
+    options = {k: v for k, v in task.method.options.items() if k in ("structure", "structure_options")}
+    key = json.dumps([task.dataset, options, task.options["protocol"], task.seed], sort_keys=True)
     if key not in _graphs:
         data = whole(task.options["protocol"], task.dataset)
         _graphs[key] = build(options, task.seed).fit(data.X, data.y).dag_

@@ -137,4 +137,5 @@ class _Clock:
         self.needed += record.seconds
 
     def remaining(self) -> float:
-        return sum(self.expected.values()) * self.needed / self.foreseen / self.workers
+        pace = self.needed / self.foreseen if self.foreseen > 0 else 1.0
+        return sum(self.expected.values()) * pace / self.workers

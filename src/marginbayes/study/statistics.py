@@ -18,6 +18,8 @@ from marginbayes.study.records import Record
 __all__ = ["Cell", "Ranking", "beats", "cell", "over_sets", "ranking", "weighted_mean"]
 
 LEVELS = (0.32, 0.05)  # 68 % and 95 %
+# Digits of an accuracy that count; those behind differ by the order in which equal folds are summed.
+DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def beats(first: Cell, second: Cell) -> float:
 
 
 def _paired_t(gains: NDArray[np.float64]) -> float:
+    gains = np.round(gains, DIGITS)
     spread = float(gains.std(ddof=1))
     if spread == 0:
         return 0.0 if gains.mean() > 0 else 1.0
@@ -120,7 +123,7 @@ def ranking(table: Mapping[str, Mapping[str, Cell]], methods: Sequence[str]) -> 
     ]
     if len(rows) < 2 or len(methods) < 2:
         return None
-    ranks = rankdata(-np.array(rows), axis=1).mean(axis=0)
+    ranks = rankdata(-np.round(rows, DIGITS), axis=1).mean(axis=0)
     k, n = len(methods), len(rows)
     critical = float(studentized_range.ppf(0.95, k, np.inf)) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))
     return Ranking(dict(zip(methods, map(float, ranks), strict=True)), critical, n)

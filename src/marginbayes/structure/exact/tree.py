@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.data.blas import matrix_threads
 from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate
 from marginbayes.structure.exact.incumbent import Incumbent, iterated_search
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
@@ -247,7 +248,7 @@ class Search:
         if not self.trace or self.trace[-1][1:] != point[1:]:
             self.trace.append(point)
         if len(self.trace) > TRACE_POINTS:
-            self.trace = self.trace[::2]
+            self.trace = _thinned(self.trace, TRACE_POINTS // 2)
 
     def closed_proof(self) -> Proof:
         """The record with every open part closed by the multipliers that bound it so far."""
@@ -256,12 +257,17 @@ class Search:
         return self.proof
 
 
+def _thinned(trace: list[tuple[float, float, float]], most: int) -> list[tuple[float, float, float]]:
+    """At most so many points, even in the logarithm of time, as a curve that flattens wants them."""
+    times = np.log(np.maximum([seconds for seconds, _, _ in trace], 1e-3))
+    wanted = np.linspace(times[0], times[-1], most)
+    return [trace[k] for k in np.unique(np.searchsorted(times, wanted))]
+
+
 @contextmanager
 def _pool(n_jobs: int) -> Iterator[ThreadPoolExecutor | None]:
     """Threads for the parts of a batch, or none; inside, the matrix library works on one thread for each."""
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with matrix_threads(1):
         if n_jobs <= 1:
             yield None
             return
