@@ -256,3 +256,25 @@ def test_shrinking_towards_tables_with_zeros_is_refused() -> None:
     network, rows = problem(13, NB)
     with pytest.raises(ValueError, match="smoothing=0"):
         MarginMarkov(shrink="ml", normalize="plain", smoothing=0).learn(network.schema, NB, rows)
+
+
+@pytest.mark.parametrize("shrink", ["ml", "zero"])
+def test_rows_that_no_weight_can_help_add_their_cost_and_nothing_else(shrink: str) -> None:
+    network, rows = problem(3, PARENTED, classes=2)
+    blind = np.arange(len(rows)) % 4 == 0
+    codes = rows.codes.copy()
+    codes[1:, blind] = np.array(rows.cardinalities[1:])[:, None]  # nothing but the class is known
+    learner = MarginMarkov(shrink=shrink)
+    found = learner.learn(network.schema, PARENTED, Rows(codes, rows.cardinalities, rows.weights)).certificate
+    seen = learner.learn(
+        network.schema, PARENTED, Rows(codes[:, ~blind], rows.cardinalities, rows.weights[~blind])
+    ).certificate
+    assert found.status == seen.status == "optimal"
+    if shrink == "zero":  # else what the tables shrink to hangs on all rows
+        assert found.objective == pytest.approx(seen.objective + rows.weights[blind].sum(), rel=1e-5)
+
+
+def test_a_tiny_cost_is_not_exceeded_by_rounding() -> None:
+    network, rows = problem(4, NB)
+    found = MarginMarkov(C=1e-12).learn(network.schema, NB, rows).certificate
+    verify(found.to_document(), rows.codes, rows.weights)

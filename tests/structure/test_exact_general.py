@@ -171,3 +171,29 @@ def test_a_class_of_one_level_leaves_nothing_to_find() -> None:
     assert found.certificate.status == "optimal"
     assert found.score == pytest.approx(1.5 * 20)
     verify(found.certificate.to_document(), codes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_weights_are_no_other_problem(seed: int) -> None:
+    schema, rows = random_rows(seed, n=40, features=4)
+    light = learn_general(schema, rows, gamma=2.0, smoothing=1e-7)
+    heavy = learn_general(schema, rows.reweighted(np.full(len(rows), 1e7)), gamma=2.0, smoothing=1.0)
+    assert heavy.certificate.status == "optimal"
+    assert heavy.score == pytest.approx(1e7 * light.score, rel=1e-6)
+    verify(heavy.certificate.to_document(), rows.codes, np.full(len(rows), 1e7))
+
+
+def test_a_search_ends_although_no_gap_is_allowed() -> None:
+    for seed in range(4):
+        assert learn_general(*random_rows(seed, n=30, features=3), gamma=2.0, gap=0.0).certificate.status == "optimal"
+
+
+def test_a_general_solver_that_is_interrupted_leaves_a_structure() -> None:
+    schema, rows = random_rows(0, n=30, features=3)
+
+    def stop(_: Moment) -> None:
+        raise KeyboardInterrupt
+
+    found = ExactMargin(method="milp", callback=stop).learn(schema, rows)
+    assert found.status == found.certificate.status == "interrupted"
+    assert found.certificate.bound >= found.certificate.objective

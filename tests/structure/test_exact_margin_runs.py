@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.structure.exact import checkpoint as checkpoints
 from marginbayes.structure.exact import tree
@@ -250,3 +251,29 @@ def test_a_search_is_the_same_after_a_file(problem, tmp_path) -> None:
         (n.part, n.bound, n.packed.tolist()) for _, _, n in sorted(again.heap, key=lambda e: e[1])
     ]
     assert search.proof.evidence() == again.proof.evidence()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("class_parents", [0, 1])
+def test_a_search_ends_although_no_gap_is_allowed(seed: int, class_parents: int) -> None:
+    schema, rows = random_problem(seed, [2, 2, 2, 2], 40)
+    found = ExactMargin(gap=0.0, class_parents=class_parents, time_limit=60.0).learn(schema, rows).certificate
+    assert found.status == "optimal"
+    assert verify(found.to_document(), rows.codes).gap < 1e-9
+
+
+def test_an_objective_of_nothing_is_optimal_whatever_the_rows_weigh() -> None:
+    codes, weights = np.array([[0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]], np.uint8), np.full(8, 1e8)
+    schema = Schema((Variable("class", (0, 1)), Variable("x", (0, 1))))
+    found = ExactMargin().learn(schema, Rows(codes, (2, 2), weights)).certificate
+    assert found.status == "optimal"
+    assert verify(found.to_document(), codes, weights).objective == found.objective == 0.0
+
+
+def test_the_points_of_a_trace_are_even_in_the_logarithm_of_time() -> None:
+    trace = [(0.01 * k, 1.0, 2.0 + 1.0 / k) for k in range(1, 100_001)]
+    found = tree._thinned(trace, 1000)
+    assert 300 < len(found) <= 1000
+    assert (found[0], found[-1]) == (trace[0], trace[-1])
+    times = np.log([seconds for seconds, _, _ in found])
+    assert np.diff(times[times > np.log(1.0)]).max() < 0.03

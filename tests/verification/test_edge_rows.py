@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from marginbayes import BayesNetClassifier, MultiLabelClassifier, SequenceLabeler
@@ -149,3 +150,15 @@ def test_texts_are_levels_letter_by_letter_and_numbers_by_value(levels: tuple[An
         tables.append({"y": [str(c) for c in y], "a": [str(c) for c in cells]})
     for table in tables:
         assert verify_table(document, table).objective == pytest.approx(certificate.objective)
+
+
+@pytest.mark.parametrize("hole", [None, "", float("nan"), pd.NA, pd.NaT])
+def test_whatever_stands_for_a_missing_cell_is_one(hole: Any) -> None:
+    y, a = [0, 1, 0, 1, 1, 0], [0, 1, 0, 1, 2, 2]  # 2 of 2 levels: missing
+    schema = Schema((Variable("y", (0, 1)), Variable("a", ("p", "q"))))
+    certificate = ExactScore("bic").learn(schema, Rows(np.array([y, a], np.uint8), (2, 2))).certificate
+    document = certificate.to_document(
+        [{"name": v.name, "levels": list(v.levels), "cuts": None} for v in schema.variables]
+    )
+    table = {"y": y, "a": [["p", "q", hole][c] for c in a]}
+    assert verify_table(document, table).objective == pytest.approx(certificate.objective)

@@ -201,3 +201,19 @@ def test_evidence_that_is_no_evidence_is_refused_in_one_sentence() -> None:
         for nonsense in (None, "x", [], {}):
             forged = replace(certificate, evidence={**certificate.evidence, name: nonsense})
             refuse(forged.to_document(), rows.codes, rows.weights)
+
+
+@pytest.mark.parametrize("learner", [MarginMarkov(), MarginHybrid()], ids=["markov", "hybrid"])
+@pytest.mark.parametrize("far", [1e7, 1e15, 1e200])
+def test_weights_as_bad_as_can_be_make_no_room_for_a_false_bound(learner: Any, far: float) -> None:
+    X, y, codes = exclusive_or()
+    proof = BayesNetClassifier("nb", learner).fit(X, y).parameter_result_.certificate.to_document()
+    better, forged = proof["objective"], copy.deepcopy(proof)
+    weights = np.array(forged["evidence"]["weights"])
+    forged["evidence"]["weights"] = (weights * far if isinstance(learner, MarginMarkov) else weights - far).tolist()
+    forged.update(bound=2 * better, status="iteration limit")
+    with pytest.raises(CertificateError) as refused:
+        verify(resealed({**forged, "bound": -1e300}), codes)
+    found = str(refused.value).removeprefix("the objective is ").split(", not")[0]
+    forged["objective"] = found if found == "inf" else float(found)  # said honestly
+    refuse(resealed(forged), codes)

@@ -49,6 +49,7 @@ class Dag:
     def from_edges(cls, edges: Iterable[tuple[str, str]], names: Sequence[str] | None = None) -> Dag:
         """Dag with these (parent, child) edges; names default to the order in which they first occur."""
         edges = [(str(a), str(b)) for a, b in edges]
+        names = None if names is None else [str(name) for name in names]
         if names is None:
             names = list(dict.fromkeys(name for edge in edges for name in edge))
         index = {name: i for i, name in enumerate(names)}

@@ -90,9 +90,16 @@ def sweep(
         used = 0
         for f in range(cells.shape[1]):
             used += cells[n, f] >= 0
-        if used == 0:
-            continue
         own = labels[n]
+        if used == 0:  # no weight can help: all of its cost goes to its worst rival
+            worst = own
+            for c in range(n_classes):
+                multipliers[n, c] = 0.0
+                if c != own and (worst == own or base[n, c] > base[n, worst]):
+                    worst = c
+            if worst != own and scale * (base[n, worst] - base[n, own]) + 1.0 > 0.0:
+                multipliers[n, own], multipliers[n, worst] = caps[n], -caps[n]
+            continue
         for c in range(n_classes):
             linear[c] = score[c] + scale * base[n, c] - used * multipliers[n, c] + (c != own)
         project(linear, float(used), own, caps[n], new)

@@ -175,11 +175,19 @@ class _Search:
 
     def resume(self, start: MarginSolution) -> None:
         """Take over multipliers, as far as the caps allow, and the scale."""
-        own = start.multipliers[np.arange(len(self.rows)), self.rows.labels]
-        share = self.caps / np.maximum(own, self.caps)
-        self.multipliers = start.multipliers * share[:, None]
+        self.multipliers = self._capped(start.multipliers)
         self.weights = self.rows.gathered(self.multipliers)
         self.scale = start.scale
+
+    def _capped(self, multipliers: Floats) -> Floats:
+        """A copy in which no row's rivals have more than its cap, be it by rounding."""
+        every = np.arange(len(self.rows))
+        out = np.minimum(multipliers, 0.0)
+        out[every, self.rows.labels] = 0.0
+        taken = -out.sum(axis=1)
+        out *= (self.caps / np.maximum(taken, self.caps))[:, None]
+        out[every, self.rows.labels] = -out.sum(axis=1)
+        return out
 
     # -- a fixed scale
 
@@ -231,7 +239,7 @@ class _Search:
         """Keep the multipliers if what they prove for all scales is more than what was proved before."""
         proved = self.proved(cut.height, cut.slope)
         if proved > self.best.bound:
-            self.best = replace(self.best, bound=proved, multipliers=cut.multipliers.copy())
+            self.best = replace(self.best, bound=proved, multipliers=self._capped(cut.multipliers))
 
     def proved(self, height: float, slope: float) -> float:
         """What a line says about every scale there is: its least value, penalty included."""

@@ -63,14 +63,14 @@ class ChowLiuTAN(StructureLearner):
 
     def from_information(self, schema: Schema, information: NDArray[np.float64]) -> Dag:
         """TAN from the matrix of conditional mutual information."""
-        names = schema.names[1:]
-        if self.root is not None and self.root not in names:
+        names, root = schema.names[1:], None if self.root is None else str(self.root)
+        if root is not None and root not in names:
             raise ValueError(f"root={self.root!r} is not a feature; the features are {', '.join(map(repr, names))}")
         rules = (self.constraints or Constraints()).compile(schema.names, k=1)
         if self.constraints is None:
-            parents = maximum_spanning_forest(information, 0 if self.root is None else names.index(self.root))
+            parents = maximum_spanning_forest(information, 0 if root is None else names.index(root))
         else:
-            parents = _best_forest(information, rules, None if self.root is None else names.index(self.root))
+            parents = _best_forest(information, rules, None if root is None else names.index(root))
         return _with_class(schema, rules, parents)
 
 

@@ -55,8 +55,9 @@ def verify(document: Mapping[str, Any], codes: Any, weights: Any = None) -> Repo
         _check_levels(document, codes)
         there = weights > 0  # for every learner a row of weight zero is as if absent
         codes, weights = codes[:, there], weights[there]
-        objective, bound = CHECKS[kind](document, codes, weights)
-        return _compared(document, objective, bound)
+        with np.errstate(all="ignore"):  # numbers that run over prove nothing, and are refused
+            objective, bound = CHECKS[kind](document, codes, weights)
+        return _compared(document, objective, bound, float(weights.sum()))
     except CertificateError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
@@ -84,21 +85,33 @@ def _check_levels(document: Mapping[str, Any], codes: NDArray[np.int64]) -> None
         raise CertificateError("the data have codes beyond the numbers of levels in the certificate")
 
 
-def _compared(document: Mapping[str, Any], objective: float, bound: float) -> Report:
-    """Refuse claims that the numbers do not bear out; a weaker claim than what is proved is no lie."""
+def _compared(document: Mapping[str, Any], objective: float, bound: float, weight: float) -> Report:
+    """Refuse claims that the numbers do not bear out; a weaker claim than what is proved is no lie.
+
+    Sums over the rows are known as well as the weight of the rows allows; nothing that a certificate says, least of all
+    an objective as bad as can be, makes that more.
+    """
     claimed, claimed_bound = float(document["objective"]), float(document["bound"])
     sign = 1.0 if document["sense"] == "max" else -1.0
     if np.isnan(objective) or np.isnan(bound):
         raise CertificateError("objective and bound cannot be computed from the evidence")
-    pad = ROUNDING * max(1.0, abs(objective))
-    if not abs(claimed - objective) <= pad:  # nor is a claim that is no number
+    pad, bound_pad = (_rounding(value, weight) for value in (objective, bound))
+    if not (claimed == objective or abs(claimed - objective) <= pad):  # nor is a claim that is no number
         raise CertificateError(f"the objective is {objective!r}, not {claimed!r}")
-    if np.isnan(claimed_bound) or sign * (bound - claimed_bound) > pad:
+    if np.isnan(claimed_bound) or sign * (bound - claimed_bound) > bound_pad:
         raise CertificateError(f"only the bound {bound!r} is proved, not {claimed_bound!r}")
     if sign * (bound - objective) < -pad:
         raise CertificateError(f"the bound {bound!r} contradicts the objective {objective!r}")
-    gap = max(0.0, sign * (claimed_bound - objective)) / max(1.0, abs(objective))
+    left = max(0.0, sign * (claimed_bound - objective))
+    gap = left / max(1.0, abs(objective))
     # What is optimal within a radius, or but for a remark, is optimal.
-    if document["status"].startswith("optimal") and not gap <= float(document["evidence"]["gap"]) + ROUNDING:
-        raise CertificateError(f"a gap of {gap:.2g} is more than that of an optimum, {document['evidence']['gap']!r}")
+    if document["status"].startswith("optimal"):
+        allowed = float(document["evidence"]["gap"])
+        if not left <= allowed * max(1.0, abs(objective)) + pad:
+            raise CertificateError(f"a gap of {gap:.2g} is more than that of an optimum, {allowed!r}")
     return Report(document["kind"], objective, claimed_bound, gap)
+
+
+def _rounding(value: float, weight: float) -> float:
+    """How far from this value a sum over rows of such a weight may be."""
+    return ROUNDING * max(1.0, weight, abs(value) if np.isfinite(value) else 0.0)

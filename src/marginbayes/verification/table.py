@@ -46,7 +46,12 @@ def _code(cell: Any, texts: Mapping[str, int], numbers: Mapping[Any, int], unkno
 
 
 def _is_missing(cell: Any) -> bool:
-    return cell is None or cell == "" or (isinstance(cell, float) and cell != cell)
+    if cell is None or isinstance(cell, str):
+        return not cell
+    try:
+        return bool(cell != cell)
+    except TypeError:  # as pandas' NA, which will not say
+        return True
 
 
 def _spelled(text: str) -> float | None:

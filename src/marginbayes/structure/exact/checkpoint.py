@@ -137,7 +137,7 @@ def load_search(path: Path, instance: Instance) -> Search:
         meta = json.loads(arrays["meta"].tobytes())
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise ValueError(f"the checkpoint {path} cannot be read ({error}); remove it to start anew") from None
-    if meta["fingerprint"] != fingerprint(instance):
+    if meta.get("fingerprint") != fingerprint(instance):
         raise ValueError(
             f"the checkpoint {path} belongs to other data, margin, constraints or seed; "
             "name another file, or remove it to start anew"

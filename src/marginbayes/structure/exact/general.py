@@ -66,11 +66,10 @@ def learn_general(
     )
     space = ParentSpace.of(schema.names, constraints, k, class_parents)
     run = _Run(problem, start, time_limit, gap, callback, started)
-    interrupted = run.go()
-    tree = run.tree
-    bound = tree.bound
+    ended = run.go()
+    tree, bound, interrupted = run.tree, run.tree.bound, ended == "interrupted"
     closed = bound - tree.value <= gap * max(1.0, abs(tree.value))
-    status = "optimal" if closed else "interrupted" if interrupted else "time limit"
+    status = "optimal" if closed else ended
     evidence = {
         **_problem_evidence(problem, rows, space, smoothing, gap),
         "parents": [list(own) for own in tree.parents],
@@ -125,15 +124,14 @@ class _Run:
     def _in_time(self) -> bool:
         return self.seconds < self.limit
 
-    def go(self) -> bool:
-        """Run to the end; whether it was interrupted."""
+    def go(self) -> str:
+        """Run to the end; why it ended."""
         try:
-            self.tree.run(lambda: not self._in_time(), self._tell)
+            return "optimal" if self.tree.run(lambda: not self._in_time(), self._tell) else "time limit"
         except TimeUp:
-            pass
+            return "time limit"
         except KeyboardInterrupt:
-            return True
-        return False
+            return "interrupted"
 
     def _tell(self, tree: ClusterTree) -> None:
         moment = Moment(self.seconds, tree.value, tree.bound, f"{tree.nodes} nodes")
@@ -227,6 +225,7 @@ def learn_milp(
     left = None if time_limit is None else max(0.0, time_limit - (time.perf_counter() - started))
     found = solve_milp(problem, acyclicity=acyclicity, solver=solver, time_limit=left, gap=gap, callback=callback)
     parents, form = found.parents, Formulation(problem)
+    finished = "interrupted" if found.status == "interrupted" else "finished"
     if parents is None:
         parents = _Run(problem, None, 0.0, gap, None, started).tree.parents
     value, seconds = form.value(parents), time.perf_counter() - started
@@ -235,6 +234,6 @@ def learn_milp(
         "parents": [list(own) for own in parents],
         "solver": solver,
     }
-    bound = max(found.bound, value)
+    bound = max(min(found.bound, problem.gamma * float(problem.weights.sum())), value)
     certificate = Certificate(MILP_KIND, "max", value, bound, found.status, seconds, found.trace, evidence)
-    return StructureResult(Dag(schema.names, parents), certificate, value)
+    return StructureResult(Dag(schema.names, parents), certificate, value, status=finished)

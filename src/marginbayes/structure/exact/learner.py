@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from joblib import cpu_count, effective_n_jobs
 
 from marginbayes.data.rows import Rows
@@ -295,7 +296,9 @@ class ExactMargin(StructureLearner):
             raise ValueError(f"method={self.method!r} is not known; choose 'branch-and-bound' or 'milp'")
         if self.method == "milp" or self.k > 1:
             self._check_programs()
-        if self.class_parents not in (0, 1, 2):
+        if self.constraints is not None and not isinstance(self.constraints, Constraints):
+            raise ValueError(f"constraints={self.constraints!r} must be Constraints(...)")
+        if not isinstance(self.class_parents, (int, np.integer)) or self.class_parents not in (0, 1, 2):
             raise ValueError(f"class_parents={self.class_parents!r} must be 0, 1 or 2")
         if not 0.0 < self.smoothing < math.inf:
             raise ValueError(f"smoothing={self.smoothing!r} must be a positive number")

@@ -67,6 +67,7 @@ class MarginRelaxation:
         ]
         # To violate a cluster costs more than any two structures differ, so that no program is without solution.
         self.price = 1.0 + self.total * 2.0 * (problem.gamma + sum(spans))
+        self.unit = float(problem.weights.max(initial=0.0)) or 1.0
         self.working = np.zeros(len(problem.sample), bool)
 
     def value(self, parents: Sequence[Set]) -> float:
@@ -127,9 +128,11 @@ class _Program:
             parts.append(
                 -sparse.hstack([cluster_matrix(sets, clusters), sparse.csr_matrix((cuts, tau)), sparse.eye(cuts)])
             )
-        self.width, self.tau = width, tau
+        self.width, self.tau, self.unit = width, tau, relaxation.unit
         self.arguments: dict[str, Any] = {
-            "c": np.concatenate([np.zeros(width), -problem.weights[self.samples], np.full(cuts, relaxation.price)]),
+            # In units of the largest weight: the solver's tolerances are absolute.
+            "c": np.concatenate([np.zeros(width), -problem.weights[self.samples], np.full(cuts, relaxation.price)])
+            / self.unit,
             "A_ub": sparse.vstack(parts).tocsr(),
             "b_ub": np.concatenate([np.zeros(len(self.rows)), -np.ones(cuts)]),
             "A_eq": sparse.hstack([choice_matrix(sets), sparse.csr_matrix((len(sets), tau + cuts))]).tocsr(),
@@ -149,7 +152,7 @@ class _Program:
             raise TimeUp
         if found.x is None:
             raise RuntimeError(f"the linear program was not solved: {found.message}")
-        multipliers = np.maximum(0.0, -found.ineqlin.marginals)
+        multipliers = self.unit * np.maximum(0.0, -found.ineqlin.marginals)
         margins = np.full(len(self.problem.weights), self.problem.gamma)
         margins[self.samples] = found.x[self.width : self.width + self.tau]
         proof = self._proof(multipliers[: len(self.rows)], weighty(self.clusters, multipliers[len(self.rows) :]))

@@ -190,7 +190,13 @@ class _Run:
         return None if self.limit is None else max(0.0, self.limit - (time.perf_counter() - self.started))
 
     def highs(self, clusters: list[Set], *, order: bool) -> MilpResult:
-        """Solve, and add the clusters of cycles, until there are none."""
+        """Solve, and add the clusters of cycles, until there are none; Ctrl-C is heard when the solver comes back."""
+        try:
+            return self._rounds(clusters, order)
+        except KeyboardInterrupt:
+            return self._result("interrupted")
+
+    def _rounds(self, clusters: list[Set], order: bool) -> MilpResult:
         while True:
             found = _call_highs(self.form, clusters, order, self.left, self.gap)
             if found.mip_dual_bound is not None:

@@ -159,7 +159,10 @@ class Search:
         return status
 
     def _status(self, limits: Limits) -> str | None:
-        if not self.heap or self.bound - self.incumbent.objective <= self.tolerance(limits.gap):
+        if self.bound - self.incumbent.objective <= self.tolerance(limits.gap):
+            return "optimal"
+        # What was closed may be above the incumbent by rounding; only open parts can be worked on.
+        if not self.heap or -self.heap[0][0] <= self._cutoff(limits):
             return "optimal"
         if self.nodes >= limits.nodes:
             return "node limit"
@@ -174,8 +177,12 @@ class Search:
             )
         return None
 
+    def _cutoff(self, limits: Limits) -> float:
+        """Parts that hold nothing above this are of no interest."""
+        return self.incumbent.objective + self.tolerance(limits.gap) / 2
+
     def _step(self, limits: Limits, pool: ThreadPoolExecutor | None) -> None:
-        cutoff = self.incumbent.objective + self.tolerance(limits.gap) / 2
+        cutoff = self._cutoff(limits)
         batch: list[Node] = []
         while self.heap and len(batch) < BATCH and -self.heap[0][0] > cutoff:
             batch.append(self._pop())
@@ -183,7 +190,7 @@ class Search:
 
     def _advance(self, batch: list[Node], limits: Limits, pool: ThreadPoolExecutor | None) -> None:
         """Work on parts that are taken off the heap; whatever happens, what became of each is put back."""
-        cutoff = self.incumbent.objective + self.tolerance(limits.gap) / 2
+        cutoff = self._cutoff(limits)
         climbs = [self.nodes + k < EAGER or (self.nodes + k) % SELDOM == 0 for k in range(len(batch))]
 
         def work(node: Node, climb: bool) -> tuple[Expansion | None, float]:
