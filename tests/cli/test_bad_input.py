@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from marginbayes.cli.errors import sentence
@@ -61,7 +62,7 @@ def test_a_truncated_model_is_named(
         (["fit", "TABLE", "-t", "outcome", "--categorical", "xyz"], "has no column 'xyz'"),
         (["fit", "TABLE", "-t", "outcome", "--weight", "code"], "in 'code'; weights are numbers"),
         (["fit", "TABLE", "-t", "outcome", "--weight", "flag"], "has no weight in 'flag'"),
-        (["fit", "TABLE", "-t", "outcome", "--separator", ";"], "has no column 'outcome'"),
+        (["fit", "TABLE", "-t", "outcome", "--separator", ";"], "seems to be separated by ',', not ';'"),
         (["fit", "TABLE", "-t", "outcome", "--encoding", "klingon"], "there is no encoding 'klingon'"),
         (["fit", "TABLE", "-t", "outcome", "--encoding", "utf-16"], "not utf-16 text"),
         (["fit", "TABLE", "-t", "outcome", "-m", "m.pkl"], "should end in .json"),
@@ -218,3 +219,47 @@ def test_a_checkpoint_is_for_margins_alone(fails: Run, table: Path, tmp_path: Pa
 def test_a_pipe_is_no_table(fails: Run, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     assert "is no ordinary file, and a table is read twice" in fails("fit", tmp_path / "pipe.csv", "-t", "y")
+
+
+def test_what_cannot_be_written_is_known_before_anything_is_learned(
+    fails: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "shut"
+    folder.mkdir()
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != folder and may(path, mode))
+    for command, *words in (
+        ["fit", "-m", folder / "m.json"],
+        ["evaluate", "--json", folder / "e.json"],
+        ["evaluate", "--plot", folder / "plots"],
+    ):
+        assert "nothing can be written to the folder" in fails(command, table, "-t", "outcome", *words)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "tsv", "csv.gz"])
+def test_predictions_are_not_written_under_a_name_that_promises_something_else(
+    fails: Run, model: Path, table: Path, tmp_path: Path, ending: str
+) -> None:
+    assert "predictions are written as CSV" in fails("predict", model, table, "-o", tmp_path / f"a.{ending}")
+
+
+def test_numbers_that_are_text_are_noted_with_what_keeps_them_so(run: Run, tmp_path: Path) -> None:
+    numbers = 1000.5 + np.arange(180) % 60 * 13.25
+    for name, cells, said in (
+        ("thousands.csv", [f'"{x:,.2f}"' for x in numbers], "have commas between thousands"),
+        ("points.csv", [f"{x:.2f}" for x in numbers], "are text; convert it to numbers"),
+    ):
+        path = tmp_path / name
+        path.write_text("a,y\n" + "".join(f"{x},{'uv'[i % 2]}\n" for i, x in enumerate(cells)))
+        words = ["--decimal", ",", "--separator", ";"] if name == "points.csv" else []
+        if words:
+            path.write_text(path.read_text().replace(",", ";"))
+        assert said in run("fit", path, "-t", "y", "-s", "nb", *words).stderr.replace("\n", " ")
+
+
+def test_a_column_of_which_the_model_knows_no_cell_is_noted(run: Run, model: Path, table: Path, tmp_path: Path) -> None:
+    path = tmp_path / "other.csv"
+    frame = pd.read_csv(table, dtype={"code": str})
+    frame.assign(code=[4, 5, 6] * (len(frame) // 3)).to_csv(path, index=False)
+    said = run("predict", model, path).stderr.replace("\n", " ")
+    assert "no cell of 'code', such as '4', is a level that the model knows" in said

@@ -132,3 +132,11 @@ def test_a_checkpoint_keeps_the_search_and_is_for_exact_margins_only(run: Run, f
     proofs = [json.loads(table.with_name(name).read_text())["evidence"]["proof"] for name in ("a.json", "b.json")]
     assert proofs[0] == proofs[1], (first.stdout, again.stdout)
     assert "--checkpoint is not for --structure exact-mdl" in fails(*given, "-s", "exact-mdl")
+
+
+def test_a_feature_is_not_taken_for_the_class(run: Run, fails: Run, table: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "proof.json"
+    run("fit", table, "-t", "outcome", "-p", "mm-hybrid", "--certificate", proof)
+    assert fails("verify", proof, table, "--target", "age") == (
+        "'age' is a feature of this certificate; its class is 'outcome'"
+    )

@@ -87,6 +87,7 @@ def test_another_encoding_or_separator_can_be_named(tmp_path: Path) -> None:
         (",a\n0,1\n", "column 1 has no name"),
         ("", r"t\.csv is empty"),
         ("a;b\n1;2\n", "seems to be separated by ';'"),
+        ("a\tb\n1\t2\n", r"seems to be separated by a tab, not ','.*--separator \$'.t'"),
         ('a,b\n"open,2\n', r"t\.csv, line 2: "),
     ],
 )
@@ -96,6 +97,23 @@ def test_a_bad_delimited_file_is_one_sentence_with_its_line(tmp_path: Path, text
     with pytest.raises(ValueError, match=match) as caught:
         read_table(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"separator": ";"}, "seems to be separated by ',', not ';'"),
+        ({"separator": ";;"}, "the separator ';;' .* must be one character"),
+        ({"separator": ""}, "the separator '' .* must be one character"),
+        ({"decimal": "x"}, "the decimal point 'x' .* must be '.' or ','"),
+        ({"decimal": ","}, "and not the separator ','"),
+    ],
+)
+def test_a_file_is_not_read_by_rules_that_make_no_sense(tmp_path: Path, options: dict[str, str], match: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=match):
+        read_table(path, **options)
 
 
 def test_text_in_an_unnamed_encoding_is_one_sentence(tmp_path: Path) -> None:

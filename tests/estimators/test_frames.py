@@ -284,3 +284,21 @@ def test_tables_that_would_fill_the_memory_are_refused_by_the_column_to_blame() 
     dag = Dag(("class", "place", "drug"), ((), (0,), (0, 1)))
     with pytest.raises(ValueError, match=r"cells, because '(place|drug)' has 2[0-9]+ levels; leave it out if"):
         BayesNetClassifier(dag).fit(X, y)
+
+
+def test_numbers_written_as_text_are_not_taken_for_identifiers() -> None:
+    X = pd.DataFrame({"a": [f"{x:.1f}" for x in np.arange(100) * 1.7]})
+    with pytest.warns(
+        UserWarning, match="column 'a' has 100 different values in 100 rows, but they are numbers written"
+    ):
+        BayesNetClassifier("nb").fit(X, np.arange(100) % 2)
+
+
+@pytest.mark.parametrize(
+    "y", [pd.date_range("2020", periods=2).repeat(5), pd.Series([pd.Timedelta(1), pd.Timedelta(2)] * 5)]
+)
+def test_dates_are_no_classes(y: object) -> None:
+    with pytest.raises(ValueError, match="dates and durations are no classes"):
+        BayesNetClassifier("nb").fit(pd.DataFrame({"a": list("pq") * 5}), y)
+    with pytest.raises(ValueError, match="dates and durations are no classes"):
+        BayesNetClassifier("nb").fit(pd.DataFrame({"a": list("pq") * 5}), np.array(list(y), object))

@@ -111,12 +111,14 @@ def evaluate(
     Example: `marginbayes evaluate patients.csv --target outcome -s nb -s tan -s aode`
     """
     from marginbayes.cli.labels import find_label
-    from marginbayes.cli.models import Choices, check_writable
+    from marginbayes.cli.models import Choices, check_folder, check_writable
     from marginbayes.cli.plans import Testing, make_plan
     from marginbayes.cli.tables import Reading
 
     if json is not None:
         check_writable(json, [".json"])
+    if plot is not None:
+        check_folder(plot)
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs, tune, settings)
     check_alone(sequence, window, order)
     estimators = _estimators(structures or [], choices, sequence, window, order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
     from marginbayes.parameters import ParameterLearner
     from marginbayes.structure import StructureLearner
 
-__all__ = ["Choices", "build", "check_writable", "load_model", "read_network", "save_model", "watch", "write_network"]
+__all__ = [
+    "Choices",
+    "build",
+    "check_folder",
+    "check_writable",
+    "load_model",
+    "read_network",
+    "save_model",
+    "watch",
+    "write_network",
+]
 
 FORMATS = ".json, .bif, .xmlbif or .xml"
 
@@ -118,8 +129,21 @@ def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:
         raise ValueError(f"the name of {path} should end in {' or '.join(suffixes)}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder")
-    if not path.resolve().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.resolve().parent}")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"nothing can be written to the folder {folder}; name another file than {path}")
+
+
+def check_folder(path: Path) -> None:
+    """Raise unless files can be written to this folder, which need not be there yet."""
+    there = path.resolve()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        raise NotADirectoryError(f"{there} is a file, not a folder")
+    check_writable(there / path.name)
 
 
 def save_model(classifier: Any, path: Path) -> None:

@@ -73,6 +73,7 @@ def predict(
     if out is not None:
         check_writable(out)
         _check_apart(out, (model, Path(data)))
+        _check_is_text(out)
     classifier: Any = load_model(model)
     classes = classifier.classes_.tolist()
     shares = parse_prior(prior, classes) if prior else None
@@ -89,6 +90,12 @@ def predict(
     with working(f"predicting {len(X)} rows"):
         answers = _answers(classifier, X, table, keep or (), proba, shares, cost)
     _write(answers.to_csv(index=False, lineterminator="\n"), out)
+
+
+def _check_is_text(path: Path) -> None:
+    """Refuse names that promise something else than CSV."""
+    if path.suffix.lower() in (".parquet", ".pq", ".gz", ".json", ".xlsx", ".feather", ".arff", ".tsv"):
+        raise ValueError(f"predictions are written as CSV; let the name of {path} end in .csv")
 
 
 def read_for(classifier: Any, data: str, reading: Reading, keep: Sequence[str] = ()) -> Table:

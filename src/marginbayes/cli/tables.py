@@ -144,7 +144,7 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Tab
 
         frame = read_delimited(
             path,
-            separator=reading.separator or TEXT_FILES[suffix],
+            separator=TEXT_FILES[suffix] if reading.separator is None else reading.separator,
             encoding=reading.encoding,
             decimal=reading.decimal,
             text_columns=text_columns,
@@ -218,16 +218,32 @@ def _note_numbers_in_text(X: Any) -> None:
             continue
         cells = column.dropna().astype(str)
         other = cells[pd.to_numeric(cells, errors="coerce").isna()]
-        if 0 < len(other) <= FEW_TEXTS * len(cells):
+        if not len(other):
+            note(
+                f"{name!r} is taken for a category because its numbers, such as {cells.iloc[0]!r}, are text; convert "
+                "it to numbers, or read it with the decimal point that it has (--decimal), and it is cut like one"
+            )
+        elif len(other) <= FEW_TEXTS * len(cells):
             note(
                 f"{name!r} is taken for a category because {len(other)} of its {len(cells)} cells, such as "
                 f"{other.iloc[0]!r}, are no numbers; mend them, or leave them empty, and it is cut like a number"
             )
-        elif len(other) and pd.to_numeric(cells.str.replace(",", "."), errors="coerce").notna().all():
+        elif _spell_numbers(cells.str.replace(",", "")) and not _spell_numbers(cells.str.replace(",", ".")):
+            note(
+                f"{name!r} is taken for a category because its numbers, such as {other.iloc[0]!r}, have commas between "
+                "thousands; take the commas out, and it is cut like a number"
+            )
+        elif _spell_numbers(cells.str.replace(",", ".")):
             note(
                 f"{name!r} is taken for a category because its numbers, such as {other.iloc[0]!r}, have a comma; "
                 "--decimal , reads them"
             )
+
+
+def _spell_numbers(cells: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.to_numeric(cells, errors="coerce").notna().all())
 
 
 def _weights(column: Any, name: str, places: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -269,7 +285,19 @@ def features_for(schema: Schema, table: Table, *, ignore_extra: bool, keep: Sequ
     frame = table.frame[names].copy()
     for variable in schema.features:
         frame[variable.name] = _of_type(variable, frame[variable.name])
+        _note_strangers(variable, frame[variable.name])
     return frame
+
+
+def _note_strangers(variable: Variable, column: Any) -> None:
+    """Say which column has not one cell that the model knows: it may be another column under the same name."""
+    cells = column.dropna()
+    levels = [level for level in variable.levels if level is not None]
+    if variable.cuts is None and levels and len(cells) and not {*cells.unique().tolist()} & {*levels}:
+        note(
+            f"no cell of {variable.name!r}, such as {cells.iloc[0]!r}, is a level that the model knows, such as "
+            f"{levels[0]!r}; all of them count as missing"
+        )
 
 
 def _of_type(variable: Variable, column: Any) -> Any:

@@ -120,6 +120,8 @@ def _columns(
     from marginbayes.cli.tables import check_column, training
 
     label = schema[0]["name"]
+    if target in {variable["name"] for variable in schema[1:]}:
+        raise ValueError(f"{target!r} is a feature of this certificate; its class is {label!r}")
     own = target or (label if label in table.frame.columns else table.target or label)
     rows = training(table, own, (), weight)
     for variable in schema[1:]:

@@ -24,6 +24,8 @@ __all__ = ["MISSING", "read_delimited", "read_table"]
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "<NA>", "NULL", "null")
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
+# What may stand between cells.
+LIKELY = (",", ";", "\t", "|")
 _FORMATS = ".csv, .tsv, .arff (each also with .gz) or .parquet"
 
 
@@ -69,7 +71,11 @@ def read_table(
     if suffix not in _SEPARATORS:
         raise ValueError(f"cannot tell the format of {file}: its name should end in {_FORMATS}")
     frame = read_delimited(
-        file, separator=separator or _SEPARATORS[suffix], missing=missing, encoding=encoding, decimal=decimal
+        file,
+        separator=_SEPARATORS[suffix] if separator is None else separator,
+        missing=missing,
+        encoding=encoding,
+        decimal=decimal,
     )
     return _with_nullable_booleans(frame)
 
@@ -84,8 +90,12 @@ def read_delimited(
     text_columns: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Frame of a text file with one header row; the text columns stay strings whatever they look like."""
-    if len(decimal) != 1 or decimal == separator:
-        raise ValueError(f"the decimal point {decimal!r} must be one character, and not the separator {separator!r}")
+    if len(separator) != 1:
+        raise ValueError(f"the separator {separator!r} (--separator) must be one character")
+    if decimal not in (".", ",") or decimal == separator:
+        raise ValueError(
+            f"the decimal point {decimal!r} (--decimal) must be '.' or ',', and not the separator {separator!r}"
+        )
     with open_text(path, encoding) as file:
         header = _check_rows(file, path, separator)
     return pandas().read_csv(
@@ -108,7 +118,9 @@ def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
         with opener(path, "rt", encoding=_without_mark(encoding), newline="") as file:
             yield file
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not {encoding} text (byte {error.start}): name its encoding") from error
+        raise ValueError(
+            f"{path} is not {encoding} text (byte {error.start}): name its encoding (--encoding)"
+        ) from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is not a complete gzip file: {error}") from error
 
@@ -126,8 +138,12 @@ def _without_mark(encoding: str) -> str:
 def _check_rows(file: TextIO, path: Path, separator: str) -> list[str]:
     """Header, after checking that every row has its width: pandas pads short rows without a word."""
     first = next((line for line in file if line.strip()), "")  # pandas passes over empty lines as well
-    if separator == "," and ";" in first and first.count(";") > first.count(","):
-        raise ValueError(f"{path} seems to be separated by ';', not ',': say so by the separator (--separator ';')")
+    likely = max(LIKELY, key=first.count)
+    if (separator == "," and likely == ";") or first.count(likely) > first.count(separator) == 0:
+        shown, said = ("a tab", "$'\\t'") if likely == "\t" else (repr(likely), repr(likely))
+        raise ValueError(
+            f"{path} seems to be separated by {shown}, not {separator!r}: say so by the separator (--separator {said})"
+        )
     rows = csv.reader(chain([first], file), delimiter=separator, strict=True)
     try:
         header = next(rows, [])
@@ -146,7 +162,10 @@ def _check_header(header: list[str], path: Path) -> None:
         raise ValueError(f"{path} is empty: its first line should name the columns")
     for position, name in enumerate(header, 1):
         if not name.strip():
-            raise ValueError(f"{path}: column {position} has no name; name it, or drop it if it only numbers the rows")
+            raise ValueError(
+                f"{path}: column {position} has no name; name it in the first line, or write the file without it if it "
+                "only numbers the rows (in pandas: to_csv(path, index=False))"
+            )
         if name in header[: position - 1]:
             raise ValueError(f"{path}: two columns are called {name!r}")
 

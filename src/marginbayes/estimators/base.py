@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -135,12 +136,25 @@ def _warn_of_identifiers(schema: Schema, n_rows: int) -> None:
     """Say which categories have a level of their own in most rows."""
     for variable in schema.features:
         if variable.cuts is None and variable.cardinality > max(MANY_LEVELS, n_rows / 2):
+            advice = (
+                "but they are numbers written as text: convert the column to numbers"
+                if _spell_quantities([level for level in variable.levels if level is not None])
+                else "like an identifier; leave it out if it is one"
+            )
             warnings.warn(
-                f"column {variable.name!r} has {variable.cardinality} different values in {n_rows} rows, like an "
-                "identifier; leave it out if it is one",
+                f"column {variable.name!r} has {variable.cardinality} different values in {n_rows} rows, {advice}",
                 UserWarning,
                 stacklevel=4,
             )
+
+
+def _spell_quantities(levels: Sequence[Any]) -> bool:
+    """Whether levels are texts of numbers, not all of them whole: whole ones may well be identifiers."""
+    try:
+        numbers = [isinstance(level, str) and np.isfinite(float(level.replace(",", ""))) for level in levels]
+    except ValueError:
+        return False
+    return all(numbers) and not all(level.isdigit() for level in levels)
 
 
 def _check_discretizer(discretizer: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ __all__ = ["Training", "check_cost", "check_prior", "read_features", "read_train
 
 Floats = NDArray[np.float64]
 # Types of labels that libraries keep in arrays of their own, so that some may be missing; by their kind.
+# What no class is: files could not tell it from a number.
+DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 NULLABLE = {"i": np.int64, "u": np.uint64, "b": np.bool_}
 
 
@@ -112,6 +115,8 @@ def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
                 raise ValueError(f"Input y contains NaN: row {row} (from 0) has no label; drop the rows without one")
     else:
         check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if y.dtype.kind in "mM" or (y.dtype.kind == "O" and any(isinstance(label, DATES) for label in y)):
+        raise ValueError("dates and durations are no classes; turn them into text, such as '2026-03', or into numbers")
     check_classification_targets(y)
     if len(y) != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {len(y)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import tomllib
@@ -14,6 +15,15 @@ __all__ = ["Experiment", "Method", "Published", "Study", "Task", "load_study"]
 
 Options = Mapping[str, Any]
 
+# What a method, and a protocol, may say; anything else is a slip of the pen that would change what is measured.
+METHOD = {
+    *("estimator", "structure", "structure_options", "structure_rows", "parameters", "parameters_options"),
+    *("smoothing", "discretizer", "missing", "grid", "expected", "inputs", "options", "C", "gamma"),
+}
+PROTOCOL = {
+    *("folds", "repeats", "sizes", "test", "test_positions", "whole", "complete", "keep", "first", "levels"),
+    "generate",
+}
 EXTRA = {"average", "gaps", "groups", "significance", "wins"}
 KNOWN = EXTRA | {
     *("title", "kind", "sets", "methods", "protocol", "seed", "options"),
@@ -178,12 +188,46 @@ def load_study(path: str | Path) -> Study:
     for needed in ("title", "methods", "experiments"):
         if needed not in document:
             raise ValueError(f"{path} is not a study: it lacks {needed!r}")
-    methods = {name: _method(name, options) for name, options in document["methods"].items()}
+    methods = {
+        name: _method(name, _table(options, METHOD, f"{path}: method {name!r}"))
+        for name, options in _table(document["methods"], None, f"{path}: methods").items()
+    }
     seed = int(document.get("seed", 0))
     experiments = tuple(
-        _experiment(name, entry, methods, seed, str(path)) for name, entry in document["experiments"].items()
+        _experiment(name, _table(entry, KNOWN, f"{path}: experiment {name!r}"), methods, seed, str(path))
+        for name, entry in _table(document["experiments"], None, f"{path}: experiments").items()
     )
     return Study(path.stem, document["title"], document.get("paper", ""), experiments)
+
+
+def _table(value: Any, known: set[str] | None, where: str) -> Options:
+    """A table with known keys, or any where there is no telling; what else is there is named."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} should be a table of keys and values, not {value!r}")
+    for key in sorted(value.keys() - (value.keys() if known is None else known)):
+        near = difflib.get_close_matches(key, known or (), 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known or ()))}"
+        raise ValueError(f"{where} has {key!r}, which no study knows; {hint}")
+    return value
+
+
+def _protocol(entry: Options, where: str) -> Options:
+    """The protocol of an experiment, or of its quick form."""
+    found = _table(entry.get("protocol", {}), PROTOCOL, f"{where}: protocol")
+    for name, least in (("folds", 2), ("repeats", 1)):
+        number = found.get(name, least)
+        if not isinstance(number, int) or isinstance(number, bool) or number < least:
+            raise ValueError(
+                f"{where}: protocol has {name} = {number!r}, which should be a whole number from {least} on"
+            )
+    return found
+
+
+def _quick(entry: Options, where: str) -> Options:
+    """The short form of an experiment."""
+    found = _table(entry.get("quick", {}), None, f"{where}: quick")
+    _protocol(found, f"{where}: quick")
+    return found
 
 
 def _method(name: str, options: Options) -> Method:
@@ -196,8 +240,6 @@ def _experiment(name: str, entry: Options, methods: Mapping[str, Method], seed: 
     for needed in ("title", "methods", "sets"):
         if needed not in entry:
             raise ValueError(f"{path}: experiment {name!r} lacks {needed!r}")
-    if unknown := entry.keys() - KNOWN:
-        raise ValueError(f"{path}: experiment {name!r} has {min(unknown)!r}, which no study knows")
     for method in entry["methods"]:
         if method not in methods:
             raise ValueError(f"{path}: experiment {name!r} names the method {method!r}, which is not defined")
@@ -210,14 +252,14 @@ def _experiment(name: str, entry: Options, methods: Mapping[str, Method], seed: 
         entry.get("kind", "classify"),
         tuple(entry["sets"]),
         tuple(methods[m] for m in entry["methods"]),
-        entry.get("protocol", {}),
+        _protocol(entry, f"{path}: experiment {name!r}"),
         int(entry.get("seed", seed)),
         entry.get("options", {}),
         _published(entry["published"], f"{path}: {name}") if "published" in entry else None,
         tuple(entry.get("claims", ())),
         entry.get("absent", {}),
         entry.get("skip", {}),
-        entry.get("quick", {}),
+        _quick(entry, f"{path}: experiment {name!r}"),
         " ".join(entry.get("note", "").split()),
         {key: value for key, value in entry.items() if key in EXTRA},
     )
