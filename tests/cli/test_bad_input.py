@@ -263,3 +263,10 @@ def test_a_column_of_which_the_model_knows_no_cell_is_noted(run: Run, model: Pat
     frame.assign(code=[4, 5, 6] * (len(frame) // 3)).to_csv(path, index=False)
     said = run("predict", model, path).stderr.replace("\n", " ")
     assert "no cell of 'code', such as '4', is a level that the model knows" in said
+
+
+def test_the_target_is_not_dropped_and_standard_input_is_no_file(fails: Run, table: Path) -> None:
+    assert "'outcome' is the target; it cannot be dropped too" in fails(
+        "fit", table, "-t", "outcome", "--drop", "outcome"
+    )
+    assert "not from standard input" in fails("fit", "-", "-t", "outcome")

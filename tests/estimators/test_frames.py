@@ -302,3 +302,20 @@ def test_dates_are_no_classes(y: object) -> None:
         BayesNetClassifier("nb").fit(pd.DataFrame({"a": list("pq") * 5}), y)
     with pytest.raises(ValueError, match="dates and durations are no classes"):
         BayesNetClassifier("nb").fit(pd.DataFrame({"a": list("pq") * 5}), np.array(list(y), object))
+
+
+@pytest.mark.parametrize("cells", [[1j, 2j] * 5, [1j] * 10])
+def test_complex_numbers_are_refused_by_the_name_of_their_column(cells: list[complex]) -> None:
+    with pytest.raises(TypeError, match="column 'a' has the type complex"):
+        BayesNetClassifier("nb").fit(pd.DataFrame({"a": cells, "b": range(10)}), list("pq") * 5)
+
+
+def test_columns_of_the_same_name_are_refused_with_a_remedy() -> None:
+    X = pd.DataFrame([[1, 2], [3, 4]] * 5, columns=["a", "a"])
+    with pytest.raises(ValueError, match="two columns are called 'a'; give each its own name"):
+        BayesNetClassifier("nb").fit(X, list("pq") * 5)
+
+
+def test_numbers_as_far_apart_as_can_be_are_levels_like_others() -> None:
+    X = pd.DataFrame({"a": [-1e308, 1e308] * 10})
+    assert BayesNetClassifier("nb").fit(X, [0, 1] * 10).score(X, [0, 1] * 10) == 1.0

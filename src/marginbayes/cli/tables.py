@@ -108,6 +108,8 @@ def find_set(name: str) -> str:
 def _load(source: str, path: Path) -> Table:
     from marginbayes import datasets
 
+    if source == "-":
+        raise ValueError("a table is read from a file, not from standard input; save it, and name the file")
     if path.suffix or path.exists() or len(path.parts) > 1:
         raise FileNotFoundError(f"{source} is a folder" if path.is_dir() else f"there is no file {source}")
     try:
@@ -174,6 +176,8 @@ def training(
         raise ValueError(f"say with --target which column of {table.name} is the class; it has {columns}")
     for column in (name, *drop, *([] if weight is None else [weight])):
         check_column(column, table)
+    if name in drop:
+        raise ValueError(f"{name!r} is the target; it cannot be dropped too")
     labelled = np.flatnonzero(table.frame[name].notna().to_numpy())
     if sequence is not None and len(labelled) < len(table.frame):
         lost = len(table.frame) - len(labelled)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from marginbayes.cli.tables import Table
+    from marginbayes.verification import Report
 
 REFUSED = 1
 
@@ -63,7 +64,7 @@ def verify(
     Example: `marginbayes verify proof.json patients.csv`
     """
     from marginbayes.cli.tables import Reading, read_data
-    from marginbayes.verification import CertificateError, verify_table
+    from marginbayes.verification import CertificateError
     from marginbayes.verification.document import check_document
 
     document = _read(certificate)
@@ -73,7 +74,7 @@ def verify(
         table = read_data(data, Reading(separator, encoding, decimal), _texts(schema))
         columns, weights = _columns(schema, table, target, weight, class_weight)
         with working(f"verifying {certificate}"):
-            report = verify_table(document, columns, weights)
+            report = _verified(document, columns, weights)
     except CertificateError as error:
         output().print(f"refused: {printable(error)}", soft_wrap=True)
         raise typer.Exit(REFUSED) from None
@@ -82,6 +83,18 @@ def verify(
         f"the solver's status was {printable(document['status'])!r}",
         soft_wrap=True,
     )
+
+
+def _verified(
+    document: Mapping[str, Any], columns: dict[str, list[Any]], weights: NDArray[np.float64] | None
+) -> Report:
+    """What a certificate proves about a table; a refusal asks the question that comes first."""
+    from marginbayes.verification import CertificateError, verify_table
+
+    try:
+        return verify_table(document, columns, weights)
+    except CertificateError as error:
+        raise CertificateError(f"{error} (is this the table that it was made from?)") from None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -75,19 +75,31 @@ class Frame:
 
 def is_frame(X: object) -> bool:
     """Whether X is a data frame of some library, with named columns."""
-    return not isinstance(X, np.ndarray) and isinstance(nw.from_native(X, pass_through=True), nw.DataFrame)
+    if isinstance(X, np.ndarray):
+        return False
+    try:
+        return isinstance(nw.from_native(X, pass_through=True), nw.DataFrame)
+    except nw.exceptions.DuplicateError:  # of columns, which `read_frame` names
+        return True
 
 
 def read_frame(X: Any) -> Frame:
     """Frame of a pandas / polars / modin DataFrame, a pyarrow Table, or a two-dimensional NumPy array."""
     if isinstance(X, np.ndarray):
         return Frame(tuple(f"x{i}" for i in range(X.shape[1])), X.shape[0], X)
-    frame = nw.from_native(X, eager_only=True)
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        raise _same_name(map(str, X.columns)) from None
     names = tuple(str(name) for name in frame.columns)
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise ValueError(f"two columns are called {name!r}; give each its own name")
+    if len({*names}) < len(names):
+        raise _same_name(names)
     return Frame(names, len(frame), frame)
+
+
+def _same_name(names: Iterable[str]) -> ValueError:
+    ((name, _),) = Counter(names).most_common(1)
+    return ValueError(f"two columns are called {name!r}; give each its own name")
 
 
 # -- one column of a data frame
@@ -163,7 +175,7 @@ def _object_column(name: str, values: NDArray[Any]) -> Column:
     missing = np.fromiter((is_missing(v) for v in cells), bool, len(cells))
     present = [v for v, gone in zip(cells, missing, strict=True) if not gone]
     for v in present:
-        if isinstance(v, (date, time, timedelta)) or type(v).__name__ == "Period":
+        if isinstance(v, (date, time, timedelta, complex)) or type(v).__name__ == "Period":
             raise _no_column(name, type(v).__name__)
     if present and all(isinstance(v, (Real, Decimal)) and not isinstance(v, (bool, np.bool_)) for v in present):
         numbers = np.full(len(cells), np.nan)

@@ -175,7 +175,9 @@ def _below(cuts: Sequence[float], values: NDArray[np.float64]) -> NDArray[Any]:
 def _distinct(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """The distinct values, ascending, and the position of each value among them; without a sort for whole numbers."""
     low, high = values.min(initial=0.0), values.max(initial=0.0)
-    if not (high - low < max(1024, len(values)) and (values == np.rint(values)).all()):
+    with np.errstate(over="ignore"):
+        span = high - low
+    if not (span < max(1024, len(values)) and (values == np.rint(values)).all()):
         distinct, inverse = np.unique(values, return_inverse=True)
         return distinct, inverse
     shifted = (values - low).astype(np.intp)
