@@ -34,7 +34,7 @@ EAGER, SELDOM = 16, 8
 SMALL = 40
 TRACE_POINTS = 2000
 ROOT = Effort(rounds=30, tolerance=1e-3)
-INSIDE = Effort(rounds=3)
+INSIDE = Effort(rounds=3, options=4)
 NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
 
 
