@@ -58,6 +58,7 @@ def test_a_truncated_model_is_named(
         (["fit", "TABLE"], "say with --target which column"),
         (["fit", "TABLE", "-t", "outcom"], "has no column 'outcom'; did you mean 'outcome'?"),
         (["fit", "TABLE", "-t", "age"], "the target 'age' holds numbers such as"),
+        (["fit", "TABLE", "-t", "outcome", "--jobs", "0"], "--jobs 0 leaves nobody to do the work"),
         (["fit", "TABLE", "-t", "outcome", "--drop", "xyz"], "has no column 'xyz'"),
         (["fit", "TABLE", "-t", "outcome", "--categorical", "xyz"], "has no column 'xyz'"),
         (["fit", "TABLE", "-t", "outcome", "--weight", "code"], "in 'code'; weights are numbers"),

@@ -232,3 +232,10 @@ def test_a_clone_is_unfitted_and_a_pickle_is_not(fitted: MDLPDiscretizer) -> Non
     assert not hasattr(clone(fitted), "cut_points_")
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.transform([[3.0, 1.0]]), fitted.transform([[3.0, 1.0]]))
+
+
+@pytest.mark.parametrize("cells", [["a", "b"] * 5, [1.5, "b"] * 5, pd.Categorical(["a", "b"] * 5)])
+def test_a_column_of_texts_is_refused_by_its_name(cells: Any) -> None:
+    X = pd.DataFrame({"n": np.arange(10.0), "t": cells})
+    with pytest.raises(ValueError, match=r"column 't' holds '[ab]', which is no number; choose the columns of numbers"):
+        MDLPDiscretizer().fit(X, [0, 1] * 5)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from marginbayes.estimators import BayesNetClassifier
+from marginbayes import AODEClassifier, BayesNetClassifier
 from marginbayes.estimators.explain import Explanation
 from marginbayes.plotting.evidence import AGAINST, FOR, EvidenceDisplay, percent, statement
 
@@ -182,3 +182,9 @@ def test_a_row_that_is_not_there_is_refused() -> None:
         EvidenceDisplay.from_explanation(_explanation([1.0]), 3)
     with pytest.raises(ValueError, match="max_features=0"):
         EvidenceDisplay.from_explanation(_explanation([1.0]), 0, 0)
+
+
+def test_a_classifier_that_explains_nothing_is_refused_in_a_sentence() -> None:
+    X, y = pd.DataFrame({"a": ["p", "q"] * 5}), [0, 1] * 5
+    with pytest.raises(TypeError, match="AODEClassifier explains no row; BayesNetClassifier does"):
+        EvidenceDisplay.from_estimator(AODEClassifier().fit(X, y), X)

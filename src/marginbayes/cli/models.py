@@ -60,6 +60,8 @@ class Choices:
         settings: list[str] | None,
     ) -> Choices:
         """The choices as the command line gives them."""
+        if n_jobs == 0:
+            raise ValueError("--jobs 0 leaves nobody to do the work; say 1 or more, or -1 for all cores")
         weight = class_weight.value if class_weight else None
         names = parameters.value, smoothing, missing.value, discretizer.value
         return cls(*names, tuple(categorical or ()), weight, n_jobs, tune, tuple(settings or ()))

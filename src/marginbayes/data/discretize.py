@@ -12,6 +12,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from marginbayes.data.frame import LevelColumn, is_frame, read_frame
 from marginbayes.data.mdlp import interval_labels, mdlp_all
 
 __all__ = ["MDLPDiscretizer"]
@@ -99,6 +100,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
             Non-negative number of rows that each row stands for.
         """
         _checked_dtype(self.dtype)
+        _check_numbers(X)
         matrix, target = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(target)
         weights = None if sample_weight is None else _checked_weights(sample_weight, matrix)
@@ -160,6 +162,29 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     def _name(self, j: int) -> str:
         return f"column {self.feature_names_in_[j]!r}" if hasattr(self, "feature_names_in_") else f"column {j}"
+
+
+def _check_numbers(X: Any) -> None:
+    """Refuse a data frame with a column of texts, by its name."""
+    if not is_frame(X):
+        return
+    frame = read_frame(X)
+    for i, name in enumerate(frame.names):
+        column = None if frame.source[:, i].dtype.is_numeric() else frame.column(i)
+        for level in column.levels if isinstance(column, LevelColumn) else ():
+            if isinstance(level, str) and not _spells_a_number(level):
+                raise ValueError(
+                    f"column {name!r} holds {level!r}, which is no number; choose the columns of numbers, for instance "
+                    "by a ColumnTransformer"
+                )
+
+
+def _spells_a_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:

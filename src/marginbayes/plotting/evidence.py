@@ -108,6 +108,8 @@ class EvidenceDisplay:
         ax: Axes | None = None,
     ) -> EvidenceDisplay:
         """The display, drawn, of one row of a table; see `BayesNetClassifier.explain` for the classes."""
+        if not hasattr(estimator, "explain"):
+            raise TypeError(f"{type(estimator).__name__} explains no row; BayesNetClassifier does")
         explanation = estimator.explain(X, target=target, against=against)
         return cls.from_explanation(explanation, row, max_features).plot(ax=ax)
 
