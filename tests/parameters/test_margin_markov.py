@@ -277,4 +277,6 @@ def test_rows_that_no_weight_can_help_add_their_cost_and_nothing_else(shrink: st
 def test_a_tiny_cost_is_not_exceeded_by_rounding() -> None:
     network, rows = problem(4, NB)
     found = MarginMarkov(C=1e-12).learn(network.schema, NB, rows).certificate
-    verify(found.to_document(), rows.codes, rows.weights)
+    report = verify(found.to_document(), rows.codes, rows.weights)
+    assert report.objective == pytest.approx(found.objective, rel=1e-9, abs=0.0)
+    assert 0.0 < report.bound <= report.objective

@@ -180,7 +180,8 @@ def test_large_weights_are_no_other_problem(seed: int) -> None:
     heavy = learn_general(schema, rows.reweighted(np.full(len(rows), 1e7)), gamma=2.0, smoothing=1.0)
     assert heavy.certificate.status == "optimal"
     assert heavy.score == pytest.approx(1e7 * light.score, rel=1e-6)
-    verify(heavy.certificate.to_document(), rows.codes, np.full(len(rows), 1e7))
+    report = verify(heavy.certificate.to_document(), rows.codes, np.full(len(rows), 1e7))
+    assert report.objective == pytest.approx(heavy.score, rel=1e-9)
 
 
 def test_a_search_ends_although_no_gap_is_allowed() -> None:

@@ -111,14 +111,11 @@ def evaluate(
     Example: `marginbayes evaluate patients.csv --target outcome -s nb -s tan -s aode`
     """
     from marginbayes.cli.labels import find_label
-    from marginbayes.cli.models import Choices, check_folder, check_writable
+    from marginbayes.cli.models import Choices
     from marginbayes.cli.plans import Testing, make_plan
     from marginbayes.cli.tables import Reading
 
-    if json is not None:
-        check_writable(json, [".json"])
-    if plot is not None:
-        check_folder(plot)
+    _check_targets(json, plot)
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs, tune, settings)
     check_alone(sequence, window, order)
     estimators = _estimators(structures or [], choices, sequence, window, order)
@@ -143,6 +140,16 @@ def evaluate(
         done = len(results[0].fold_accuracy)
         note(f"interrupted; the numbers are those of the {done} of {plan.n_tasks} folds that were finished")
         raise typer.Exit(INTERRUPTED)
+
+
+def _check_targets(json: Path | None, plot: Path | None) -> None:
+    """Raise unless what was asked for can be written: before the work, not after it."""
+    from marginbayes.cli.models import check_folder, check_writable
+
+    if json is not None:
+        check_writable(json, [".json"])
+    if plot is not None:
+        check_folder(plot)
 
 
 def _estimators(

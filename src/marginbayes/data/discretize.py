@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from marginbayes.data.frame import LevelColumn, is_frame, read_frame
+from marginbayes.data.frame import LevelColumn, is_frame, read_frame, spells_number
 from marginbayes.data.mdlp import interval_labels, mdlp_all
 
 __all__ = ["MDLPDiscretizer"]
@@ -172,19 +172,11 @@ def _check_numbers(X: Any) -> None:
     for i, name in enumerate(frame.names):
         column = None if frame.source[:, i].dtype.is_numeric() else frame.column(i)
         for level in column.levels if isinstance(column, LevelColumn) else ():
-            if isinstance(level, str) and not _spells_a_number(level):
+            if isinstance(level, str) and not spells_number(level):
                 raise ValueError(
                     f"column {name!r} holds {level!r}, which is no number; choose the columns of numbers, for instance "
                     "by a ColumnTransformer"
                 )
-
-
-def _spells_a_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:

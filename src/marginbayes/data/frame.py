@@ -208,6 +208,15 @@ def _sort_key(value: Any) -> tuple[Any, ...]:
     return (1, type(value).__name__, value)
 
 
+def spells_number(text: str) -> bool:
+    """Whether a text is that of a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def is_missing(value: object) -> bool:
     """None, NaN, NaT and pandas.NA: the only values that are not equal to themselves, or do not say."""
     if value is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.data.frame import spells_number
 from marginbayes.datasets.dataset import pandas
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _convert(attribute: Attribute, cells: tuple[Cell, ...], numbers: list[int], 
     try:
         return np.array([np.nan if cell is None else float(cell) for cell in cells])
     except ValueError:
-        row = next(i for i, cell in enumerate(cells) if cell is not None and not _is_number(cell))
+        row = next(i for i, cell in enumerate(cells) if cell is not None and not spells_number(cell))
         _fail(path, numbers[row], f"attribute {attribute.name!r} is numeric, but the value is {cells[row]!r}")
 
 
@@ -217,14 +218,6 @@ def _assemble(column: _Column) -> Any:
     values = np.concatenate([np.empty(0), *column.blocks])
     whole = attribute.kind == "integer" and bool(np.all(np.isfinite(values) & (values == np.round(values))))
     return values.astype(np.int64) if whole else values
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _fail(path: str, number: int, problem: str) -> NoReturn:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbayes.data.encode import Encoder, categorical_mask
+from marginbayes.data.frame import spells_number
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.estimators.validation import Training, check_cost, check_prior, read_features
@@ -150,11 +151,9 @@ def _warn_of_identifiers(schema: Schema, n_rows: int) -> None:
 
 def _spell_quantities(levels: Sequence[Any]) -> bool:
     """Whether levels are texts of numbers, not all of them whole: whole ones may well be identifiers."""
-    try:
-        numbers = [isinstance(level, str) and np.isfinite(float(level.replace(",", ""))) for level in levels]
-    except ValueError:
+    if not all(isinstance(level, str) and spells_number(level.replace(",", "")) for level in levels):
         return False
-    return all(numbers) and not all(level.isdigit() for level in levels)
+    return not all(level.isdigit() for level in levels)
 
 
 def _check_discretizer(discretizer: Any) -> Any:
