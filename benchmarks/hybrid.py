@@ -38,6 +38,7 @@ from marginbayes.solvers import Moment
 from marginbayes.solvers.coordinate import MarginRows
 
 WANTED, TOL, LIMIT = 100.0, 1e-6, 600.0
+MANY = 100_000  # steps: time is the limit
 COSTS, TARGETS = (0.01, 0.1, 1.0, 10.0, 100.0), (0.1, 1.0, 2.0, 5.0, 10.0)
 STRUCTURES = ("nb", "tan")
 RATIO_CELLS = ((1.0, 1.0), (1.0, 5.0), (10.0, 5.0))
@@ -145,7 +146,8 @@ def cell(data: Encoded, dag: Dag, B: float, target: float, start: Any, limit: fl
         if time.process_time() - began > limit:
             raise KeyboardInterrupt
 
-    found = MarginHybrid(B, target, tol=TOL, callback=watch).learn(data.schema, dag, data.train, start=start)
+    learner = MarginHybrid(B, target, tol=TOL, max_iter=MANY, callback=watch)
+    found = learner.learn(data.schema, dag, data.train, start=start)
     proof = found.certificate
     numbers = {"objective": proof.objective, "bound": proof.bound, "gap": proof.gap, "steps": len(steps)}
     status = "time limit" if proof.status == "interrupted" else proof.status
