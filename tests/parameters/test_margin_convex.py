@@ -66,6 +66,15 @@ def test_certificates_are_never_wrong_and_the_value_is_that_of_the_hinge_program
         assert found.evidence["gamma"] == pytest.approx(least ** (-1 / 3), rel=1e-6)
 
 
+@pytest.mark.parametrize("tol", [0.0, 1e-15])
+def test_a_gap_finer_than_rounding_is_neither_reached_nor_harmful(tol: float) -> None:
+    for seed in range(12):
+        network, rows = problem(seed, TAN)
+        found = MarginConvex(tol=tol).learn(network.schema, TAN, rows).certificate
+        verify(found.to_document(), rows.codes, rows.weights)
+        assert found.gap < 1e-10
+
+
 def test_the_cost_changes_the_temperature_and_no_decision() -> None:
     network, rows = problem(2, TAN)
     results = [MarginConvex(B).learn(network.schema, TAN, rows) for B in (0.01, 1.0, 100.0)]

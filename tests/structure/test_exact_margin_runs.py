@@ -235,8 +235,26 @@ def test_a_full_disk_costs_neither_the_search_nor_the_earlier_checkpoint(problem
 def test_a_given_structure_is_where_the_search_begins(problem, whole) -> None:
     found = ExactMargin(p=0.8, start=whole, time_limit=0.0).learn(*problem)
     assert found.score == pytest.approx(whole.score, abs=1e-9)
-    wide = Dag(problem[0].names, ((), (0,), (0, 1), (0, 1, 2), (0,), (0,), (0,)))  # none of the structures
-    assert ExactMargin(p=0.8, start=wide, time_limit=0.0).learn(*problem).certificate.status == "time limit"
+
+
+def test_a_structure_to_begin_with_that_is_none_of_those_searched_is_named(problem) -> None:
+    names = problem[0].names
+    wide = Dag(names, ((), (0,), (0, 1), (0, 1, 2), (0,), (0,), (0,)))
+    with pytest.raises(
+        ValueError, match=f"the start gives {names[3]!r} parents that are not allowed here: {names[0]!r}, "
+    ):
+        ExactMargin(p=0.8, start=wide).learn(*problem)
+    upside_down = Dag(names, ((1,), (), *((0,),) * 5))
+    with pytest.raises(ValueError, match=f"the start gives {names[0]!r} parents that are not allowed here"):
+        ExactMargin(p=0.8, start=upside_down).learn(*problem)
+
+
+def test_parents_of_a_feature_without_the_class_do_not_matter_at_the_start(problem) -> None:
+    names = problem[0].names
+    apart = Dag(names, ((), (0,), (0,), (1, 2), (0,), (0,), (0,)))
+    without = Dag(names, ((), (0,), (0,), (), (0,), (0,), (0,)))
+    found = [ExactMargin(p=0.8, start=dag, time_limit=0.0).learn(*problem) for dag in (apart, without)]
+    assert found[0].score == found[1].score
 
 
 def test_a_search_is_the_same_after_a_file(problem, tmp_path) -> None:

@@ -35,6 +35,8 @@ SOON = 0.2
 FEW, ALL = 2000, 4
 DESCENT_SWEEPS = 60
 MOST_ROUNDS = 100
+# A finer gap than this, relative to the loss, is not aimed at: rounding would spoil the multipliers.
+FINEST = 1e-12
 # Relative gap over the working set at which it is first enlarged, and below which a bound is worth a factorisation.
 FIRST, PROVE = 0.3, 1e-3
 
@@ -100,6 +102,7 @@ class _Search:
 
         self.began = time.perf_counter()
         self.rows, self.tol, self.max_bytes, self.callback = rows, tol, max_bytes, callback
+        self.aim = max(tol, FINEST)
         self.levels = np.zeros(rows.shape, np.int32)
         self.killed = np.zeros((len(rows), rows.shape[1]), np.int32)
         self.depth = cascade(rows.cells, rows.labels, self.levels, self.killed)
@@ -172,7 +175,7 @@ class _Search:
                 f"max_bytes={self.max_bytes:.3g} allows; allow more, or use fewer rows, levels or parents"
             )
         memory = np.zeros((size, size))
-        work, inner, last = self.live[self.core], 0.1 * self.tol, 1e-2 * self.tol
+        work, inner, last = self.live[self.core], 0.1 * self.aim, 1e-2 * self.aim
         if work.sum() > max(FEW, ALL * size):
             work, inner = self._margins(self.weights) < NEAR, FIRST
         problem = self._pairs(work)
@@ -241,7 +244,7 @@ class _Search:
         signed[at, self.rows.labels] = -signed.sum(axis=1)
         total, rest = float(signed[at, self.rows.labels].sum()), float(np.abs(self.rows.gathered(signed)).sum())
         # The radius may cost a tenth of the tolerance.
-        radius = min(LARGEST_RADIUS, 0.1 * self.tol * total / rest if rest > 0 else LARGEST_RADIUS)
+        radius = min(LARGEST_RADIUS, 0.1 * self.aim * total / rest if rest > 0 else LARGEST_RADIUS)
         radius = max(10.0 ** np.floor(np.log10(max(1e-300, radius))), 2.0 * _largest(point.weights))
         bound = total - radius * rest
         if bound > self.bound:

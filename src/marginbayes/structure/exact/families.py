@@ -119,7 +119,10 @@ def _check(names: Sequence[str], required: Sequence[set[int]], forbidden: Sequen
     Dag(tuple(names), tuple(tuple(sorted(own)) for own in required))  # names the cycle, if there is one
     for i, own in enumerate(required):
         for p in own & forbidden[i]:
-            raise ValueError(f"the edge {names[p]!r} -> {names[i]!r} is both required and forbidden")
+            raise ValueError(
+                f"the edge {names[p]!r} -> {names[i]!r} is required, but it is forbidden, or one of its ends takes no "
+                "part, its edge from the class being forbidden"
+            )
         if len(own) > most[i]:
             listed = ", ".join(repr(names[p]) for p in sorted(own))
             raise ValueError(f"{listed} must be parents of {names[i]!r}, which may have at most {most[i]}")

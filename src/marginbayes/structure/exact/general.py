@@ -21,7 +21,7 @@ from marginbayes.structure.exact.families import ParentSpace
 from marginbayes.structure.exact.marginlp import MarginProof, MarginRelaxation, TimeUp, climb
 from marginbayes.structure.exact.milp import Formulation, solve_milp
 from marginbayes.structure.exact.orders import OrderSearch
-from marginbayes.structure.exact.problem import DenseProblem, dense_problem, margin_rows, merged_samples
+from marginbayes.structure.exact.problem import DenseProblem, check_start, dense_problem, margin_rows, merged_samples
 
 __all__ = ["GENERAL_KIND", "learn_general", "learn_milp"]
 
@@ -103,12 +103,7 @@ class _Run:
     def _first(self, start: Dag | None) -> tuple[Set, ...]:
         if start is not None:
             given = tuple(tuple(sorted(own)) for own in start.reindexed(self.form.problem.names).parents)
-            for v, own in enumerate(given):
-                if own not in self.form.sets[v]:
-                    raise ValueError(
-                        f"the start gives {self.form.problem.names[v]!r} parents that are not allowed here: "
-                        f"{', '.join(repr(self.form.problem.names[p]) for p in own) or 'none'}"
-                    )
+            check_start(self.form.problem.names, self.form.sets, given)
             return climb(self.form, given, self._in_time)
         search = OrderSearch(self.relaxation.families)
         parents = search.parents(search.greedy())

@@ -67,8 +67,7 @@ def climb_from(
 def first_incumbent(instance: Instance, given: Any, in_time: Callable[[], bool]) -> Incumbent:
     """A structure from a brief search that begins at a given one, or at naive Bayes where that is allowed."""
     rng = np.random.default_rng(instance.seed)
-    known = None if given is None else instance.choice(given)
-    start = known or (0, plain_choice(instance))
+    start = (0, plain_choice(instance)) if given is None else instance.choice(given)
     found = climb_from(instance, start[0], instance.root(start[0]), start[1], rng, in_time)
     return iterated_search(instance, found, rng, BRIEF, in_time)
 

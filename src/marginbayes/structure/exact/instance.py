@@ -149,23 +149,14 @@ class Instance:
         sets = {0: (), 1: (0,)}
         return (self.tops[top], *(sets.get(o, (0, o - 1)) for o in choice.tolist()))
 
-    def choice(self, parents: Sequence[Sequence[int]]) -> tuple[int, Ints] | None:
-        """Position in `tops` and option of each feature of a graph, or None where it is none of the structures."""
-        top = tuple(sorted(parents[0]))
-        if top not in self.tops:
-            return None
-        position = self.tops.index(top)
-        chosen = np.zeros(self.n_features, np.int64)
+    def choice(self, parents: Sequence[Sequence[int]]) -> tuple[int, Ints]:
+        """Position in `tops` and option of each feature of one of the structures."""
         same = {(i, o): other for i, o, other in self.redundant}
+        chosen = np.zeros(self.n_features, np.int64)
         for i, own in enumerate(parents[1:]):
-            rest = sorted(set(own) - {0})
-            # Without the class a feature adds nothing, whatever its parents.
-            option = 0 if 0 not in own else 1 if not rest else 1 + rest[0]
-            if len(rest) > 1 and option:
-                return None
+            option = max(own) + 1 if own else 0  # the class is 0, and a feature above it
             chosen[i] = same.get((i, option), option)
-        allowed = self.root(position)
-        return (position, chosen) if allowed[np.arange(len(chosen)), chosen].all() else None
+        return self.tops.index(tuple(sorted(parents[0]))), chosen
 
 
 def _remembered(known: dict[int, Floats], key: int, make: Callable[[], Floats]) -> Floats:

@@ -22,7 +22,7 @@ from marginbayes.structure.exact.checkpoint import Checkpoint
 from marginbayes.structure.exact.incumbent import first_incumbent, plain_choice
 from marginbayes.structure.exact.instance import Instance, make_instance
 from marginbayes.structure.exact.interrupt import interruptible
-from marginbayes.structure.exact.problem import MARGINS, merged_samples, parent_sets
+from marginbayes.structure.exact.problem import MARGINS, check_start, merged_samples, parent_sets
 from marginbayes.structure.exact.tree import Limits, Search
 
 __all__ = ["ExactMargin", "gaps"]
@@ -191,13 +191,16 @@ class ExactMargin(StructureLearner):
     def _instance(self, schema: Schema, rows: Rows) -> Instance:
         return make_instance(
             merged_samples(rows),
-            parent_sets(schema.names, self.k, self.class_parents, self.constraints),
+            self._sets(schema),
             margin=self.margin,
             gamma=self._gamma,
             smoothing=float(self.smoothing),
             max_memory=self.max_memory,
             seed=int(self.random_state or 0),
         )
+
+    def _sets(self, schema: Schema) -> list[list[tuple[int, ...]]]:
+        return parent_sets(schema.names, self.k, self.class_parents, self.constraints)
 
     def _begin(self, instance: Instance, schema: Schema, limits: Limits, began: float) -> Search:
         """A new search, from the first structure that local search finds."""
@@ -214,7 +217,11 @@ class ExactMargin(StructureLearner):
         if self.start is None:
             return None
         dag = self.start.dag if isinstance(self.start, StructureResult) else self.start
-        return dag.reindexed(schema.names).parents
+        parents = [tuple(sorted(own)) for own in dag.reindexed(schema.names).parents]
+        # Without the class a feature adds nothing, whatever its parents.
+        parents[1:] = [own if 0 in own else () for own in parents[1:]]
+        check_start(schema.names, self._sets(schema), parents)
+        return parents
 
     def _ticker(self, search: Search, file: Checkpoint) -> Callable[[], None]:
         """What happens between two batches: trace, checkpoint, callback."""

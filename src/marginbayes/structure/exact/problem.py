@@ -29,7 +29,16 @@ from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.structure.constraints import Constraints, Rules
 
-__all__ = ["DenseProblem", "Option", "Samples", "dense_problem", "family_scores", "merged_samples", "parent_sets"]
+__all__ = [
+    "DenseProblem",
+    "Option",
+    "Samples",
+    "check_start",
+    "dense_problem",
+    "family_scores",
+    "merged_samples",
+    "parent_sets",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -144,6 +153,16 @@ def margin_rows(samples: Samples, margin: str) -> tuple[Ints, Ints, Ints]:
     rival = np.tile(np.arange(max(classes - 1, 0)), n)
     own = samples.labels[sample]
     return sample, own, rival + (rival >= own)
+
+
+def check_start(
+    names: Sequence[str], sets: Sequence[Sequence[tuple[int, ...]]], parents: Sequence[tuple[int, ...]]
+) -> None:
+    """Refuse a structure to begin with that is none of those searched."""
+    for name, allowed, own in zip(names, sets, parents, strict=True):
+        if own not in allowed:
+            listed = ", ".join(repr(names[p]) for p in own) or "none"
+            raise ValueError(f"the start gives {name!r} parents that are not allowed here: {listed}")
 
 
 def parent_sets(
