@@ -69,3 +69,23 @@ def test_a_folder_without_a_study_is_refused(fails, tmp_path):
     assert "holds 0 studies (.toml), not one; name the study, and the folder by --run" in fails(
         "report", tmp_path / "run"
     )
+
+
+def test_what_would_fail_is_told_before_anything_runs(run, tmp_path):
+    path = tmp_path / "wrong.toml"
+    path.write_text(
+        'title = "t"\n[methods.fine]\nstructure = "nb"\n[methods.short]\nstructure = "tann"\n'
+        '[methods.long]\nstructure = "ExactMargn"\n[methods.argument]\nstructure = "nb"\n'
+        'parameters = "MarginHybrid"\nparameters_options = { b = 1 }\n[experiments.e]\ntitle = "e"\n'
+        'methods = ["fine", "short", "long", "argument"]\nsets = ["iris", "irsi"]\nprotocol = { folds = 2 }\n'
+        '[experiments.f]\ntitle = "f"\nkind = "classfy"\nmethods = ["fine"]\nsets = ["iris"]\n'
+    )
+    told = run("study", "plan", path).stderr
+    assert "Note: these tasks will fail: method 'short': structure='tann' is not known" in told
+    assert (
+        "method 'long': there is no learner 'ExactMargn' in marginbayes.structure; did you mean 'ExactMargin'?" in told
+    )
+    assert "method 'argument': MarginHybrid.__init__() got an unexpected keyword argument 'b'" in told
+    assert "data sets that are not here: 'irsi'; MARGINBAYES_DATA names the folder for them" in told
+    assert "experiment 'f' is of the kind 'classfy'; there are classify, " in told
+    assert "method 'fine'" not in told

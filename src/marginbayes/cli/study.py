@@ -118,8 +118,12 @@ def _told(lost: int) -> str:
 def _chosen(
     whole: Study, quick: bool, experiments: list[str] | None, sets: list[str] | None, methods: list[str] | None
 ) -> Study:
-    part = whole.shortened() if quick else whole
-    return part.only(experiments or (), sets or (), methods or ())
+    from marginbayes.study.doubts import doubts
+
+    part = (whole.shortened() if quick else whole).only(experiments or (), sets or (), methods or ())
+    for doubt in doubts(part):
+        say(errors(), f"Note: these tasks will fail: {doubt}")
+    return part
 
 
 def _keep(file: Path, folder: Path) -> None:

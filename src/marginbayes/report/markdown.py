@@ -38,7 +38,7 @@ def _origin(study: Study, records: list[Record]) -> list[str]:
     versions = ", ".join(f"{name} {' and '.join(sorted(values))}" for name, values in used.items())
     hours = sum(r.seconds for r in records) / 3600
     return [
-        f"`marginbayes study run studies/{study.name}.toml`: {len(records)} records, {hours:.1f} hours; {versions}.",
+        f"`marginbayes study run {study.name}.toml`: {len(records)} records, {hours:.1f} hours; {versions}.",
         "",
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,6 +76,10 @@ def _structure(name: str, options: Options, seed: int) -> Any:
 def _learner(name: str, options: Options, module: Any) -> Any:
     """A learner's class with its arguments, or a short name as it is."""
     if name[:1].isupper():
+        if name not in module.__all__:
+            near = difflib.get_close_matches(name, module.__all__, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"there is no learner {name!r} in {module.__name__}{hint}")
         return getattr(module, name)(**options)
     if options:
         raise ValueError(f"{name!r} takes no arguments here; name the class of the learner instead")

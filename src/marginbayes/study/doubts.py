@@ -1,0 +1,59 @@
+"""What of a study cannot be run as it is written, found before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from marginbayes import BayesNetClassifier, datasets
+from marginbayes.parameters.names import named_parameters
+from marginbayes.sequence import SequenceLabeler
+from marginbayes.structure import named_structure
+from marginbayes.study.kinds import KINDS
+from marginbayes.study.methods import build
+from marginbayes.study.protocol import GENERATORS
+from marginbayes.study.spec import Experiment, Method, Study
+
+__all__ = ["doubts"]
+
+
+def doubts(study: Study) -> list[str]:
+    """A sentence for each experiment and method whose tasks would fail at once, and one for all such data sets."""
+    found: dict[str, None] = {}  # in order, and once
+    for experiment in study.experiments:
+        if experiment.kind not in KINDS:
+            found[
+                f"experiment {experiment.name!r} is of the kind {experiment.kind!r}; there are {', '.join(KINDS)}"
+            ] = None
+            continue
+        for method in experiment.methods:
+            found |= _told(f"method {method.name!r}", _try_method, experiment, method)
+    return [*found, *_absent(study)]
+
+
+def _absent(study: Study) -> list[str]:
+    """A sentence about the data sets that nothing here can load, if there are any."""
+    names = dict.fromkeys(name for e in study.experiments for name in e.sets if name not in GENERATORS)
+    absent = [repr(name) for name in names if _told(name, datasets.where, name)]
+    if not absent:
+        return []
+    return [f"data sets that are not here: {', '.join(absent)}; MARGINBAYES_DATA names the folder for them"]
+
+
+def _told(what: str, attempt: Callable[..., object], *arguments: object) -> dict[str, None]:
+    try:
+        attempt(*arguments)
+    except (ValueError, TypeError) as error:
+        return {f"{what}: {error}": None}
+    return {}
+
+
+def _try_method(experiment: Experiment, method: Method) -> None:
+    if experiment.kind == "label":
+        SequenceLabeler(**method.options.get("options", {}))
+        return
+    estimator = build(method.options, experiment.seed)
+    if isinstance(estimator, BayesNetClassifier):
+        if isinstance(estimator.structure, str):
+            named_structure(estimator.structure)
+        if isinstance(estimator.parameters, str):
+            named_parameters(estimator.parameters)
