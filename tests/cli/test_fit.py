@@ -211,6 +211,15 @@ def test_the_report_says_how_far_a_certified_structure_is_from_the_optimum(run: 
     assert "structure: optimal: objective" in printed
 
 
+@pytest.mark.parametrize(("different", "told"), [(30, False), (31, True)])
+def test_a_target_that_looks_like_a_quantity_is_told(run: Run, tmp_path: Path, different: int, told: bool) -> None:
+    path = tmp_path / "days.csv"
+    rows = [f"{i % 3},{i % different}" for i in range(124)]
+    path.write_text("\n".join(["ward,days", *rows]), encoding="utf-8")
+    result = run("fit", path, "-t", "days")
+    assert ("'days' has 31 different numbers, each taken for a class of its own" in result.stderr) == told
+
+
 def test_a_sequence_with_an_unlabelled_row_is_refused_in_words(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     rows = [f"{i // 5},{'ab'[i % 2]},{'' if i == 7 else 'xy'[i % 2]}" for i in range(20)]

@@ -35,6 +35,8 @@ TEXT_FILES = {".csv": ",", ".tsv": "\t"}
 
 # A column of text is nearly numeric if it has at least so many levels, and at most such a share of other cells.
 MANY_LEVELS, FEW_TEXTS = 5, 0.3
+# More different numbers than this in the target are hardly names of classes.
+MANY_CLASSES = 30
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,7 @@ def training(
     if not X.shape[1]:
         raise ValueError(f"{table.name} has no column left to learn from besides the target {name!r}")
     _note_numbers_in_text(X)
+    _note_quantity(frame[name], name)
     weights = None if weight is None else _weights(frame[weight], weight, labelled)
     return Training(X, label_array(frame[name], name), weights, name, labelled, sequence)
 
@@ -211,6 +214,17 @@ def _note_unlabelled(table: Table, name: str, labelled: int) -> None:
         raise ValueError(f"no row of {table.name} has a label in the column {name!r}")
     if lost:
         note(f"{lost} of {len(table.frame)} rows have no label in {name!r} and are left out")
+
+
+def _note_quantity(labels: Any, name: str) -> None:
+    """Say so where the classes look like the values of a quantity."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(labels.dtype) and (classes := labels.nunique()) > MANY_CLASSES:
+        note(
+            f"{name!r} has {classes} different numbers, each taken for a class of its own; if it is a quantity, cut it "
+            "into a few classes first"
+        )
 
 
 def _note_numbers_in_text(X: Any) -> None:

@@ -132,7 +132,9 @@ def _check_weights(sample_weight: Any, class_weight: Any, y: NDArray[Any]) -> Fl
             np.full(len(y), sample_weight, float) if np.isscalar(sample_weight) else _weight_array(sample_weight, y)
         )
         if (weights < 0).any():
-            raise ValueError(f"Negative values in data passed to sample_weight: row {int(np.argmax(weights < 0))}")
+            raise ValueError(
+                f"Negative values in data passed to sample_weight: row {int(np.argmax(weights < 0))} (from 0)"
+            )
         if not weights.any():
             raise ValueError("Sample weights must contain at least one non-zero number: all of sample_weight is zero")
     if class_weight is not None:

@@ -69,7 +69,7 @@ def _checked(column: NDArray[Any], k: int) -> NDArray[Any]:
     cells = column.tolist()
     missing = [is_missing(v) for v in cells]
     if any(missing):
-        raise ValueError(f"Input y contains NaN: row {missing.index(True)} has no label for target {k}")
+        raise ValueError(f"Input y contains NaN: row {missing.index(True)} (from 0) has no label for target {k}")
     if column.dtype.kind == "O":
         column = np.array(cells)  # strings, or numbers of one type, as they were in the column
     check_classification_targets(column)
