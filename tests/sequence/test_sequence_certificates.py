@@ -92,7 +92,7 @@ def recomputed(evidence: dict[str, Any], codes: np.ndarray, weights: np.ndarray)
 
     while True:
         try:
-            document = {"evidence": evidence}
+            document = {"sense": "min", "evidence": evidence}
             return check_sequence_margin(document, codes, weights)
         except CertificateError as error:
             assert "takes more from a table entry" in str(error)  # noqa: PT017

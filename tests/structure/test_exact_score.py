@@ -206,7 +206,7 @@ def test_what_constraints_admit_is_as_they_say() -> None:
         (
             Constraints(required=[("v1", "v0")], forbidden=[("v1", "v0")]),
             {"class_parents": 1},
-            "required and forbidden",
+            "is required, but it is forbidden",
         ),
         (Constraints(required=[("v1", "v2"), ("v0", "v2")]), {"max_parents": 1}, "may have at most 1"),
         (Constraints(forbidden=[("v9", "v0")]), {}, "'v9' is not a feature"),

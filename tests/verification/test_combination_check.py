@@ -64,7 +64,9 @@ def test_no_combination_beats_the_bound_that_is_proved(seed: int) -> None:
     k = mixture.weights.shape[-1]
     found = minimise_on_simplex(mixture.loss, k, pull=pull, tol=1e-9, max_iter=steps)
     bound, evidence = mixture.proof(found, pull)
-    objective, proved = check_combination({"evidence": evidence}, rows.codes.astype(np.int64), rows.weights)
+    objective, proved = check_combination(
+        {"sense": "min", "evidence": evidence}, rows.codes.astype(np.int64), rows.weights
+    )
     assert objective == pytest.approx(found.value, rel=1e-9)
     assert bound <= proved + 1e-9 * max(1.0, abs(proved))
     for point in [*np.eye(k), *np.random.default_rng(seed).dirichlet(np.ones(k), 10)]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError, check_document
-from marginbayes.verification.table import encode
+from marginbayes.verification.table import check_labels, encode
 
 __all__ = ["Report", "verify", "verify_table"]
 
@@ -69,7 +69,17 @@ def verify_table(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any
     check_document(document)
     if document["schema"] is None:
         raise CertificateError("the certificate has no schema; verify it with the encoded rows")
-    return verify(document, encode(document["schema"], columns), weights)
+    schema = document["schema"]
+    codes = encode(schema, columns)
+    counts = np.ones(codes.shape[1], bool) if weights is None else np.asarray(weights, np.float64) > 0
+    for variable, own in zip(schema[: _n_labels(document)], codes, strict=False):
+        check_labels(variable, columns[variable["name"]], own, counts)
+    return verify(document, codes, weights)
+
+
+def _n_labels(document: Mapping[str, Any]) -> int:
+    """Number of variables that are predicted; they come first."""
+    return len(document["evidence"].get("label_cardinalities", [0]))
 
 
 def _check_levels(document: Mapping[str, Any], codes: NDArray[np.int64]) -> None:

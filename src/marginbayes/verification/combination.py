@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, check_sense
 from marginbayes.verification.onehot import OneHot, pair_values
 
 __all__: list[str] = []
@@ -25,17 +25,20 @@ def check_combination(document: Mapping[str, Any], codes: NDArray[np.int64], wei
     D, q . alpha lies below D |alpha - 1/M|. What is left is linear in alpha, so it is least at a member:
     3/2 S^(2/3) + min_m (q_m - sum eta margin_m).
     """
+    check_sense(document, "min")
     evidence = document["evidence"]
     cost, pull = float(evidence["B"]), float(evidence["D"])
     if not (cost > 0 and pull >= 0):
         raise CertificateError(f"B={cost!r} with D={pull!r} is no problem that can be checked")
     rows = OneHot.of(evidence, codes, weights)
     members = np.asarray(evidence["members"], np.float64).reshape(-1, rows.n_cells, rows.n_classes)
+    if not np.isfinite(members).all():
+        raise CertificateError("a weight of a member is no number")
     alpha = _shares(evidence, len(members))
-    margins = [rows.margins(rows.scores(member)) for member in members]
+    margins = [rows.margins(member) for member in members]
     caps = cost * rows.weights
     distance = float(np.linalg.norm(alpha - 1 / len(alpha)))
-    return _value(margins, alpha, caps) + pull * distance, _bound(evidence, rows, margins, caps, pull)
+    return _value(rows, margins, alpha, caps) + pull * distance, _bound(evidence, rows, margins, caps, pull)
 
 
 def _shares(evidence: Mapping[str, Any], members: int) -> Floats:
@@ -45,14 +48,14 @@ def _shares(evidence: Mapping[str, Any], members: int) -> Floats:
     return alpha
 
 
-def _value(margins: list[Floats], alpha: Floats, caps: Floats) -> float:
+def _value(rows: OneHot, margins: list[Floats], alpha: Floats, caps: Floats) -> float:
     """The margin problem at fixed weights: on every interval between margins its best point, then the best of these."""
+    if rows.n_classes == 1:  # no rival, and no margin is too large
+        return 0.0
     # The own class has an infinite margin, which a weight of zero must not turn into nothing.
-    own = np.isinf(margins[0])
+    own = np.arange(rows.n_classes) == rows.labels[:, None]
     total = sum(a * np.where(own, 0.0, m) for a, m in zip(alpha, margins, strict=True))
     worst = np.where(own, np.inf, total).min(axis=1)
-    if np.isinf(worst).any():  # one class: no rival, and no margin is too large
-        return 0.0
     order = np.argsort(worst)
     low, costs = worst[order], np.cumsum(caps[order])
     high = np.append(low[1:], np.inf)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, check_sense
 from marginbayes.verification.onehot import OneHot, pair_values
 
 __all__: list[str] = []
@@ -25,10 +24,11 @@ def check_convex(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     1/(2 gamma^2) + B gamma l, which is least at gamma = (B l)^(-1/3). V is zero at entries that no pair with a positive
     multiplier touches, so nothing is assumed about those.
     """
+    check_sense(document, "min")
     evidence = document["evidence"]
     rows = OneHot.of(evidence, codes, weights)
     cost, gamma, table = _feasible(evidence, rows)
-    missed = np.maximum(0.0, gamma - rows.margins(rows.scores(table)).min(axis=1))
+    missed = np.maximum(0.0, gamma - rows.margins(table).min(axis=1))
     objective = 1 / (2 * gamma**2) + cost * float(rows.weights @ missed)
     if evidence["separable"]:
         _check_witness(evidence, rows)
@@ -44,11 +44,12 @@ def check_convex(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
 
 def check_hard(document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
     """The least margin at the weights; infinite is the bound, and the witness says that it is reached in the limit."""
+    check_sense(document, "max")
     evidence = document["evidence"]
     rows = OneHot.of(evidence, codes, weights)
     _, _, table = _feasible(evidence, rows)
     _check_witness(evidence, rows)
-    return float(rows.margins(rows.scores(table)).min()), np.inf
+    return float(rows.margins(table).min()), np.inf
 
 
 def _check_status(status: str, radius: float, separable: bool, least: float) -> None:
@@ -85,7 +86,7 @@ def _check_witness(evidence: Mapping[str, Any], rows: OneHot) -> None:
     core = np.asarray(evidence["core"], np.float64).reshape(levels.shape)
     won = _are_positive(rows, core)
     for level in range(int(levels.max(initial=0)), 0, -1):
-        difference = -rows.margins(rows.scores((levels == level).astype(np.float64)))
+        difference = -rows.margins((levels == level).astype(np.float64))
         difference[np.arange(len(rows.labels)), rows.labels] = 0.0
         won = np.where(difference == 0, won, difference > 0)
     if not won.all():
@@ -94,12 +95,11 @@ def _check_witness(evidence: Mapping[str, Any], rows: OneHot) -> None:
 
 def _are_positive(rows: OneHot, table: Floats) -> NDArray[np.bool_]:
     """For each row and class whether the margin is positive: exactly, where rounding could have decided."""
-    margins, sizes = rows.margins(rows.scores(table)), rows.scores(np.abs(table))
+    margins, sizes = rows.margins(table), rows.scores(np.abs(table))
     sizes = sizes + sizes[np.arange(len(rows.labels)), rows.labels][:, None]
     positive = margins > 0
     for n, c in zip(*np.nonzero(np.abs(margins) <= 1e-14 * rows.cells.shape[1] * sizes), strict=True):
-        used = rows.cells[n][rows.cells[n] >= 0]
-        positive[n, c] = math.fsum([*table[used, rows.labels[n]], *-table[used, c]]) > 0
+        positive[n, c] = rows.margin(table, n, c) > 0
     return positive
 
 

@@ -15,17 +15,17 @@ from typing import IO, Any
 import numpy as np
 
 __all__ = [
-    *(
-        "FORMAT",
-        "VERSION",
-        "CertificateError",
-        "plain",
-        "read_document",
-        "replacing",
-        "seal",
-        "whole",
-        "write_document",
-    ),
+    "FORMAT",
+    "VERSION",
+    "CertificateError",
+    "check_document",
+    "check_sense",
+    "plain",
+    "read_document",
+    "replacing",
+    "seal",
+    "whole",
+    "write_document",
 ]
 
 FORMAT, VERSION = "marginbayes-certificate", 1
@@ -42,6 +42,12 @@ def whole(value: Any, end: int, what: str) -> int:
     if type(value) is not int or not 0 <= value < end:
         raise CertificateError(f"{what} is {value!r}, not a whole number from 0 to {end - 1}")
     return value
+
+
+def check_sense(document: Mapping[str, Any], sense: str) -> None:
+    """Refuse a certificate that claims the other end of what can be reached."""
+    if document["sense"] != sense:
+        raise CertificateError(f"the sense of such a certificate is {sense!r}, not {document['sense']!r}")
 
 
 def plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
-from marginbayes.verification.document import CertificateError, whole
+from marginbayes.verification.document import CertificateError, check_sense, whole
 from marginbayes.verification.exact_margin_bound import Bounds, Margins, check_weight, merged
 from marginbayes.verification.exact_margin_record import check_record
 
@@ -35,8 +35,9 @@ def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], we
     claim = document["evidence"]
     if claim.keys() != KEYS:
         raise CertificateError(f"the evidence lacks, or has besides what it should, {sorted(KEYS ^ claim.keys())}")
-    if claim["margin"] not in ("sm", "sbm") or document["sense"] != "max":
-        raise CertificateError("a soft margin, 'sm' or 'sbm', is maximised")
+    check_sense(document, "max")
+    if claim["margin"] not in ("sm", "sbm"):
+        raise CertificateError(f"the margin {claim['margin']!r} is neither 'sm' nor 'sbm'")
     margins = Margins(*merged(codes, weights, claim["cardinalities"]), claim)
     check_weight(claim, margins.weights)
     tops, allowed = _rules(claim)

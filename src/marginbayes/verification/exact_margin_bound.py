@@ -48,8 +48,8 @@ class Margins:
         self.codes, self.weights, self.cards = codes, weights, list(claim["cardinalities"])
         self.gamma, self.smoothing = float(claim["gamma"]), float(claim["smoothing"])
         self.binary = claim["margin"] == "sbm"
-        if not (self.gamma > 0 and self.smoothing > 0):
-            raise CertificateError("gamma and the smoothing must be positive")
+        if not (0 < self.gamma < np.inf and 0 < self.smoothing < np.inf):
+            raise CertificateError("gamma and the smoothing must be positive numbers")
         self.rivals = 1 if self.binary else self.cards[0] - 1
         self.n_rows, self.n = len(weights) * self.rivals, len(codes) - 1
         self._tables: dict[tuple[int, int], Floats] = {}
@@ -168,6 +168,8 @@ class Bounds:
         bound = constant + float(np.where(options, values, -np.inf).max(axis=1).sum())
         if bound > self.claimed:
             bound = constant + best_branching(values, options)
+        if np.isnan(bound):
+            raise CertificateError("the multipliers of a part of the record bound nothing")
         self.largest = max(self.largest, bound)
 
     def _evaluate(self, position: int, top: tuple[int, ...]) -> tuple[float, Floats]:

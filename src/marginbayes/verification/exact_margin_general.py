@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
-from marginbayes.verification.document import CertificateError
-from marginbayes.verification.exact_margin_bound import check_weight
+from marginbayes.verification.document import CertificateError, check_sense
+from marginbayes.verification.exact_margin_bound import check_weight, merged
 from marginbayes.verification.parentsets import (
     Scores,
     cardinalities,
@@ -36,8 +36,9 @@ ROUNDING = 1e-12
 def check_exact_margin_general(document: Mapping[str, Any], codes: Ints, weights: Floats) -> tuple[float, float]:
     """Soft margin of the structure and the bound that the evidence proves."""
     evidence = document["evidence"]
-    if document["sense"] != "max" or evidence["margin"] not in ("sm", "sbm"):
-        raise CertificateError("a soft margin is maximised, and is 'sm' or 'sbm'")
+    check_sense(document, "max")
+    if evidence["margin"] not in ("sm", "sbm"):
+        raise CertificateError(f"the margin {evidence['margin']!r} is neither 'sm' nor 'sbm'")
     margins = _Margins(evidence, cardinalities(document, len(codes)), codes, weights)
     check_weight(evidence, margins.weights)
     n = len(margins.cards)
@@ -53,14 +54,11 @@ class _Margins:
     """Distinct rows whose class is known, sorted, and what a family adds to the margin of each over each rival."""
 
     def __init__(self, evidence: Mapping[str, Any], cards: list[int], codes: Ints, weights: Floats) -> None:
-        known = (codes[0] < cards[0]) & (weights > 0)
-        distinct, place = np.unique(codes[:, known].T, axis=0, return_inverse=True)
-        self.codes, self.cards = distinct.T, cards
-        self.weights = np.bincount(place.reshape(-1), weights[known], len(distinct)).astype(np.float64)
+        (self.codes, self.weights), self.cards = merged(codes, weights, cards), cards
         self.binary = evidence["margin"] == "sbm"
         self.gamma, self.smoothing = float(evidence["gamma"]), float(evidence["smoothing"])
-        if not (self.smoothing > 0 and math.isfinite(self.gamma)):
-            raise CertificateError("the smoothing must be positive, and gamma a number")
+        if not (0 < self.gamma < math.inf and 0 < self.smoothing < math.inf):
+            raise CertificateError("gamma and the smoothing must be positive numbers")
         labels = self.codes[0]
         if self.binary:
             self.rivals = labels[:, None]

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, check_sense
 from marginbayes.verification.parentsets import (
     Scores,
     cardinalities,
     check_structure,
     parent_sets,
     raised,
+    summed,
     tree_bound,
 )
 
@@ -34,8 +35,7 @@ def check_exact_score(document: Mapping[str, Any], codes: Ints, weights: Floats)
     """Score of the structure and the bound that the evidence proves."""
     evidence = document["evidence"]
     minimised = evidence["score"] == "mdl"
-    if document["sense"] != ("min" if minimised else "max"):
-        raise CertificateError(f"the score {evidence['score']!r} is not optimised in the sense {document['sense']!r}")
+    check_sense(document, "min" if minimised else "max")
     cards = cardinalities(document, len(codes))
     complete = (codes < np.array(cards)[:, None]).all(axis=0) & (weights > 0)
     codes, weights = codes[:, complete], weights[complete]
@@ -102,8 +102,8 @@ def _by_branchings(scores: Scores, evidence: Mapping[str, Any]) -> float:
         free = [max(own.values(), default=-math.inf) for own in higher]
         apart = [max((v for s, v in own.items() if 0 not in s), default=-math.inf) for own in higher]
         for top in best:
-            below = math.fsum(apart[i] if i in top else free[i] for i in range(1, len(scores)))
-            best[top] = min(best[top], higher[0][top] + below - total)
+            below = summed([apart[i] if i in top else free[i] for i in range(1, len(scores))])
+            best[top] = min(best[top], summed([higher[0][top], below, -total]))
     return max(best.values(), default=-math.inf)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, check_sense
 from marginbayes.verification.onehot import OneHot, pair_values
 
 __all__: list[str] = []
@@ -27,6 +27,7 @@ def check_hybrid(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     target sum(eta) - v.w with v = a + sum eta Delta. Where v >= 0 the minimum over a row of a table that sums to at
     most one is at exp(w) = v / V, with V the row's sum of v; a row with V = 0 adds nothing.
     """
+    check_sense(document, "min")
     evidence = document["evidence"]
     cost, target = float(evidence["B"]), float(evidence["target"])
     if not (cost > 0 and target > 0):
@@ -34,7 +35,7 @@ def check_hybrid(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     rows = OneHot.of(evidence, codes, weights)
     counts, caps = _smoothed(evidence, rows), cost * rows.weights
     table = _kept(np.asarray(evidence["weights"], np.float64).reshape(rows.n_cells, rows.n_classes), rows)
-    missed = np.maximum(0.0, target - rows.margins(rows.scores(table)).min(axis=1, initial=np.inf))
+    missed = np.maximum(0.0, target - rows.margins(table).min(axis=1, initial=np.inf))
     objective = float(caps @ missed - (counts * table).sum())
     duals = pair_values(evidence, rows, caps)
     return objective, _bound(counts, duals, rows, target)

@@ -16,6 +16,9 @@ __all__ = ["LabelledChains"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# By how much rounding may move probabilities.
+ROUNDING = 1e-9
+
 
 class LabelledChains:
     """Chains with tied tables: what a labelling scores, the best labelling, and expectations over all of them."""
@@ -168,9 +171,14 @@ class LabelledChains:
             log_z = np.concatenate([log_z, _log_sum(forward[t][len(log_z) :] + end, 1)])
             ahead = np.concatenate([_log_sum(matrix + behind[:, None, :], 2), ending])
             node[rows[t]] = np.exp(forward[t] + ahead - log_z[:, None])
+            _check_distribution(node[rows[t]].sum(axis=1), 1.0)
             steps[:, -1] += weights[len(behind) : len(rows[t])] @ node[rows[t]][len(behind) :]
             pair = forward[t][: len(behind), :, None] + matrix + behind[:, None, :] - log_z[: len(behind), None, None]
-            self._add_steps(steps, np.einsum("n,nij->ij", weights[: len(behind)], np.exp(pair)))
+            both = np.exp(pair)
+            _check_distribution(both.sum(axis=2), node[rows[t]][: len(behind)])
+            if len(behind):
+                _check_distribution(both.sum(axis=1), node[rows[t + 1]])
+            self._add_steps(steps, np.einsum("n,nij->ij", weights[: len(behind)], both))
             behind = ahead + own[rows[t]]
         start += weights @ node[rows[0]][:, : self.n_labels]
         return self._gathered(start, steps, node)
@@ -209,6 +217,12 @@ def _positions(evidence: Mapping[str, Any], n_rows: int) -> list[Integers]:
     chain = np.asarray(chain_of_row, np.int64)
     order = np.argsort(chain, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(chain[order])) + 1)
+
+
+def _check_distribution(sums: Floats, wanted: Any) -> None:
+    """Refuse potentials whose probabilities rounding has spoilt: they stand for no distribution."""
+    if not (np.abs(sums - wanted) <= ROUNDING).all():
+        raise CertificateError("the potentials stand for no distribution: their probabilities do not sum to one")
 
 
 def _log_sum(values: Floats, axis: int) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError, whole
+from marginbayes.verification.onehot import check_graph
 
 __all__ = ["LabelledTrees"]
 
@@ -25,7 +26,8 @@ class LabelledTrees:
 
     def __init__(self, evidence: Mapping[str, Any], codes: Integers, weights: Floats) -> None:
         self.cards = [int(c) for c in evidence["label_cardinalities"]]
-        self.parents = [int(p) for p in evidence["parents"]]
+        self.parents = list(evidence["parents"])
+        check_graph([[] if p == -1 else [p] for p in self.parents], len(self.cards))
         self.cardinalities = [int(c) for c in evidence["cardinalities"]]
         n = len(self.cards)
         if len(codes) != n + len(self.cardinalities) or len(self.parents) != n:

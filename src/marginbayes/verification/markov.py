@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, check_sense
 from marginbayes.verification.onehot import OneHot, pair_values
 
 __all__: list[str] = []
@@ -24,6 +24,7 @@ def check_markov(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     the Lagrangian with multipliers eta >= 0, sum_c eta_nc <= C, lies below the objective, and its minimum over U and s
     is at U = V and s = V.ML / penalty.
     """
+    check_sense(document, "min")
     evidence = document["evidence"]
     cost, shrink = float(evidence["C"]), evidence["shrink"]
     if not cost > 0 or shrink not in ("zero", "ml"):
@@ -36,7 +37,7 @@ def check_markov(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     penalty = float(evidence["scale_penalty"]) * caps.sum() if shrink == "ml" else 1.0
     if not penalty > 0:
         raise CertificateError("the penalty of the scale must be positive")
-    missed = np.maximum(0.0, 1.0 - rows.margins(rows.scores(free + scale * reference)).min(axis=1))
+    missed = np.maximum(0.0, 1.0 - rows.margins(free + scale * reference).min(axis=1))
     objective = float((free**2).sum() / 2 + penalty * scale**2 / 2 + caps @ missed)
     duals = pair_values(evidence, rows, caps)
     gathered = rows.gathered(duals)

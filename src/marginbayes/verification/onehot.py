@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, whole
 
-__all__ = ["OneHot", "pair_values"]
+__all__ = ["OneHot", "check_graph", "pair_values"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+# Beyond this, scores lose digits that count when they are subtracted.
+LARGE = 1e4
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,7 @@ class OneHot:
     def of(cls, evidence: Mapping[str, Any], codes: Integers, weights: Floats) -> OneHot:
         """From the graph in the evidence and the codes, class first, but rows without a class or of weight zero."""
         parents, cards = evidence["parents"], evidence["cardinalities"]
-        if len(parents) != len(cards):
-            raise CertificateError(f"the graph has {len(parents)} variables, the certificate is about {len(cards)}")
+        check_graph(parents, len(cards))
         known = (codes[0] < cards[0]) & (weights > 0)
         codes, weights = codes[:, known], weights[known]
         columns, groups, start = [codes[0]], [], 0
@@ -63,12 +65,20 @@ class OneHot:
             total += padded[column]
         return total
 
-    def margins(self, scores: Floats) -> Floats:
-        """Own score less that of each class; infinite for the own class."""
-        at = np.arange(len(self.labels))
+    def margins(self, table: Floats) -> Floats:
+        """Own score less that of each class, infinite for the own class; exact where rounding would show."""
+        at, scores, sizes = np.arange(len(self.labels)), self.scores(table), self.scores(np.abs(table))
         found: Floats = scores[at, self.labels][:, None] - scores
+        sizes += sizes[at, self.labels][:, None]
+        for n, c in zip(*np.nonzero((sizes > LARGE) & np.isfinite(sizes)), strict=True):
+            found[n, c] = self.margin(table, n, c)
         found[at, self.labels] = np.inf
         return found
+
+    def margin(self, table: Floats, row: int, rival: int) -> float:
+        """The margin of one row over one class, rounded once."""
+        used = self.cells[row][self.cells[row] >= 0]
+        return math.fsum([*table[used, self.labels[row]], *-table[used, rival]])
 
     def gathered(self, duals: Floats) -> Floats:
         """Sum over pairs (row, rival) of the dual times the difference of their features; cells x classes."""
@@ -79,6 +89,21 @@ class OneHot:
             for c in range(self.n_classes):
                 out[:, c] += np.bincount(column % (self.n_cells + 1), signed[:, c], minlength=self.n_cells + 1)
         return out[:-1]
+
+
+def check_graph(parents: Sequence[Sequence[int]], n: int) -> None:
+    """Refuse what is no acyclic graph of n variables."""
+    if len(parents) != n:
+        raise CertificateError(f"the graph has {len(parents)} variables, the certificate is about {n}")
+    waiting = {child: {whole(p, n, "a parent") for p in own} for child, own in enumerate(parents)}
+    if any(len(own) != len(set(own)) for own in parents):
+        raise CertificateError("a variable has one parent twice")
+    while waiting:
+        ready = [child for child, own in waiting.items() if not own & waiting.keys()]
+        if not ready:
+            raise CertificateError(f"the graph has a cycle among the variables {sorted(waiting)}")
+        for child in ready:
+            del waiting[child]
 
 
 def pair_values(evidence: Mapping[str, Any], rows: OneHot, caps: Floats) -> Floats:

@@ -13,14 +13,17 @@ from itertools import combinations
 from typing import Any
 
 from marginbayes.verification.document import CertificateError
+from marginbayes.verification.onehot import check_graph
 
-__all__ = ["Scores", "cardinalities", "check_structure", "parent_sets", "raised", "tree_bound"]
+__all__ = ["Scores", "cardinalities", "check_structure", "parent_sets", "raised", "summed", "tree_bound"]
 
 Scores = list[dict[frozenset[int], float]]
 Path = tuple[tuple[int, int, bool], ...]  # decisions: parent, child, whether the edge is there
 
 # Sums in another order may lie this much above a threshold, relative to its size.
 ROUNDING = 5e-10
+# What rounding may take from a sum of a few numbers, relative to their size.
+LOST = 2.0**-50
 
 
 def parent_sets(space: Mapping[str, Any], n: int, child: int) -> Iterator[frozenset[int]]:
@@ -56,13 +59,7 @@ def check_structure(scores: Scores, parents: Sequence[frozenset[int]]) -> None:
     for child, own in enumerate(parents):
         if own not in scores[child]:
             raise CertificateError(f"variable {child} may not have the parents {sorted(own)}")
-    waiting = dict(enumerate(parents))
-    while waiting:
-        ready = [child for child, own in waiting.items() if not own & waiting.keys()]
-        if not ready:
-            raise CertificateError(f"the structure has a cycle among the variables {sorted(waiting)}")
-        for child in ready:
-            del waiting[child]
+    check_graph([sorted(own) for own in parents], len(scores))
 
 
 def raised(scores: Scores, proof: Mapping[str, Any]) -> tuple[Scores, float]:
@@ -75,8 +72,13 @@ def raised(scores: Scores, proof: Mapping[str, Any]) -> tuple[Scores, float]:
     found: Scores = []
     for child, own in enumerate(scores):
         around = [(c, m) for c, m in zip(clusters, multipliers, strict=True) if child in c]
-        found.append({s: v + math.fsum(m for c, m in around if not c & s) for s, v in own.items()})
+        found.append({s: summed([v, *(m for c, m in around if not c & s)]) for s, v in own.items()})
     return found, math.fsum(multipliers)
+
+
+def summed(values: Sequence[float]) -> float:
+    """A number that their sum does not exceed: large multipliers could swallow a score in rounding."""
+    return math.fsum([*values, *(LOST * abs(v) for v in values if math.isfinite(v))])
 
 
 def _check_cover(leaves: Sequence[Path]) -> None:
@@ -107,6 +109,8 @@ def tree_bound(evidence: Mapping[str, Any], proved: Sequence[tuple[Scores, float
         scores, constant = proved[fix["proof"]]
         gone.setdefault(path, set()).update(list(_useless(scores, constant, path, gone, bounds[-1])))
     bounds += [_bound(_open(proved[proof][0], path, gone), proved[proof][1]) for path, proof in leaves]
+    if any(math.isnan(bound) for bound in bounds):
+        raise CertificateError("a proof bounds nothing")
     return float(max(bounds))
 
 
@@ -122,7 +126,7 @@ def _useless(
     total = _bound(left, constant)
     for child, own in enumerate(left):
         best = max(own.values(), default=-math.inf)
-        yield from ((child, s) for s, v in own.items() if total - best + v <= threshold)
+        yield from ((child, s) for s, v in own.items() if summed([total, -best, v]) <= threshold)
 
 
 def _open(scores: Scores, path: Path, gone: Mapping[Path, set[tuple[int, frozenset[int]]]]) -> Scores:
@@ -139,4 +143,4 @@ def _open(scores: Scores, path: Path, gone: Mapping[Path, set[tuple[int, frozens
 
 
 def _bound(scores: Scores, constant: float) -> float:
-    return constant + math.fsum(max(own.values(), default=-math.inf) for own in scores)
+    return summed([constant, *(max(own.values(), default=-math.inf) for own in scores)])

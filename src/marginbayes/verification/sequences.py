@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, check_sense
 from marginbayes.verification.labelled_chains import LabelledChains
 from marginbayes.verification.labelled_trees import LabelledTrees
 
@@ -35,10 +35,13 @@ Labelled = LabelledChains | LabelledTrees
 MODELS: dict[str, type[LabelledChains] | type[LabelledTrees]] = {"chain": LabelledChains, "tree": LabelledTrees}
 # Rows of tables and sums of multipliers may exceed what they should be by rounding.
 ROUNDING = 1e-9
+# Within a box nothing else keeps weights from growing until rounding decides what a labelling scores.
+LARGEST = 1e6
 
 
 def check_sequence_margin(document: Mapping[str, Any], codes: Integers, weights: Floats) -> tuple[float, float]:
     """Objective and bound of a margin problem over label vectors."""
+    check_sense(document, "min")
     evidence = document["evidence"]
     if evidence.get("model") not in MODELS:
         raise CertificateError(f"the model {evidence.get('model')!r} is not known")
@@ -122,6 +125,8 @@ def _box(document: Mapping[str, Any], examples: Labelled, vector: Floats, hinges
     elif not status.endswith(f" within |u| <= {radius:g}"):
         raise CertificateError(f"the status {status!r} does not end with 'within |u| <= {radius:g}', what is proved")
     largest = float(np.abs(vector).max())
+    if not largest <= LARGEST:
+        raise CertificateError(f"a weight of {largest!r} is too large for sums of weights to be known")
     if largest > radius * (1 + ROUNDING):
         raise CertificateError(f"a weight of {largest!r} lies outside the radius {radius!r}")
     lead, gain = _from_labellings(evidence, examples, 1.0)

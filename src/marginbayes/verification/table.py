@@ -11,12 +11,19 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError
 
-__all__ = ["encode"]
+__all__ = ["check_labels", "encode"]
 
 
 def encode(schema: Sequence[Mapping[str, Any]], columns: Mapping[str, Sequence[Any]]) -> NDArray[np.int64]:
     """Codes of a table, one line for each variable; a missing or unknown cell has the number of levels as its code."""
     return np.array([_codes(variable, columns) for variable in schema])
+
+
+def check_labels(variable: Mapping[str, Any], cells: Sequence[Any], codes: NDArray[np.int64], counts: Any) -> None:
+    """Refuse a row that counts and whose label is there but none of the certificate's: it would be left out."""
+    for cell, code, there in zip(cells, codes.tolist(), counts, strict=True):
+        if there and code == len(variable["levels"]) and not _is_missing(cell):
+            raise CertificateError(f"{cell!r} in {variable['name']!r} is no class of the certificate")
 
 
 def _codes(variable: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> list[int]:
