@@ -89,8 +89,10 @@ def convex(cp: Any, dag: Dag, rows: Rows, B: float) -> tuple[float, float, Float
     return float(value), float(gamma.value), np.asarray(w.value)
 
 
-def hybrid(cp: Any, dag: Dag, rows: Rows, B: float, target: float, kind: str = "laplace") -> float:
-    """Optimum of -a.w + B hinges, rows of tables summing to at most one, by Clarabel; a the counts smoothed by one."""
+def hybrid(
+    cp: Any, dag: Dag, rows: Rows, B: float, target: float, kind: str = "laplace", smoothing: float = 1.0
+) -> float:
+    """Optimum of -a.w + B hinges, rows of tables summing to at most one, by Clarabel; a the smoothed counts."""
     cards, amounts, rules, start = rows.cardinalities, [], [], 0
     own = sum(
         k * features(dag, cards, column) for k, column in zip(weights_of(rows), rows.codes.T.tolist(), strict=True)
@@ -100,7 +102,7 @@ def hybrid(cp: Any, dag: Dag, rows: Rows, B: float, target: float, kind: str = "
         if 0 not in (*parents, i):
             continue
         lines = int(np.prod([cards[v] for v in parents]))
-        amounts.append(np.full(lines * cards[i], 1.0 if kind == "laplace" else 1.0 / (lines * cards[i])))
+        amounts.append(np.full(lines * cards[i], smoothing / (1 if kind == "laplace" else lines * cards[i])))
         rules += [cp.log_sum_exp(w[start + k * cards[i] : start + (k + 1) * cards[i]]) <= 0 for k in range(lines)]
         start += lines * cards[i]
     goal = -(own + np.concatenate(amounts)) @ w + B * _hinges(cp, dag, rows, w, target)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from marginbayes import BayesNetClassifier, Dag, Network
-from marginbayes.data import Rows
+from marginbayes.data import Rows, Schema, Variable
 from marginbayes.parameters import MarginHybrid, MaximumLikelihood
 from marginbayes.solvers import Moment, entropic_interior
 from marginbayes.verification import CertificateError, verify
@@ -161,8 +161,40 @@ def test_a_table_row_that_vanishes_leaves_a_normalised_network_with_the_margins_
     np.testing.assert_allclose(joint[:, 0] - joint[:, 1], scores[:, 0] - scores[:, 1], atol=1e-9)
     verify(found.certificate.to_document(), rows.codes)
     # Smoothing that agrees between tables leaves every row its counts.
-    even = MarginHybrid(100.0, 5.0, kind="ess").learn(network.schema, TAN, rows).certificate.evidence["weights"]
+    even = (
+        MarginHybrid(100.0, 5.0, kind="ess", tol=1e-11).learn(network.schema, TAN, rows).certificate.evidence["weights"]
+    )
     np.testing.assert_allclose(np.exp(even[25:]).reshape(2, 2, 2).sum(axis=1), 1.0, atol=1e-9)
+
+
+# Class, features; the number of levels is a missing cell. The optimal table of the first feature has rows below one.
+HOLED = np.array([[1, 0, 1, 2, 0, 1, 2], [0, 1, 2, 2, 3, 2, 2], [0, 1, 0, 1, 0, 0, 1]], np.uint8)
+
+
+def test_a_row_that_sums_to_less_than_one_at_the_optimum_is_found() -> None:
+    cp = pytest.importorskip("cvxpy")
+    dag = Dag.naive(["y", "a", "b"])
+    schema = Schema(tuple(Variable(n, tuple(range(k))) for n, k in zip(dag.names, (3, 4, 1), strict=True)))
+    rows = Rows(HOLED, (3, 4, 1))
+    found = MarginHybrid(10.0, 5.0, kind="ess", smoothing=0.1).learn(schema, dag, rows)
+    assert found.certificate.status.startswith("optimal")
+    verify(found.certificate.to_document(), rows.codes)
+    assert found.certificate.objective == pytest.approx(
+        margin.hybrid(cp, dag, rows, 10.0, 5.0, smoothing=0.1, kind="ess"), rel=2e-6
+    )
+
+
+def test_multipliers_of_rows_that_touch_no_cell_leave_the_others_their_counts() -> None:
+    """The class with two parents: a row without them has huge multipliers, whose rounding must not reach the cells."""
+    rng = np.random.default_rng(0)
+    dag = Dag(("y", "a", "b"), ((1, 2), (), ()))
+    schema = Schema(tuple(Variable(n, (0, 1, 2, 3)) for n in dag.names))
+    for seed in range(20):
+        codes = with_holes(rng, random_network(rng, dag, (4, 4, 4)).sample(38, rng), 0.7, keep_class=True)
+        rows = codes.reweighted(rng.random(38) + 0.01)
+        learner = MarginHybrid(10.0 ** (3 + seed % 4), 0.5, kind="ess", smoothing=0.03, tol=1e-2)
+        found = learner.learn(schema, dag, rows).certificate
+        verify(found.to_document(), rows.codes, rows.weights)
 
 
 def test_a_row_that_vanishes_below_unjoined_parents_is_scaled_and_the_status_says_so() -> None:

@@ -56,7 +56,7 @@ def test_the_gap_is_the_sum_of_complementarity_and_divergences(seed: int) -> Non
     w = layout.normalised(rng.normal(size=(9, K)))
     eta = rng.random((30, K)) * given.caps[:, None] / K * 0.2
     eta[np.arange(30), layout.labels] = 0.0
-    eta, v = given.repaired(eta, layout.counts + layout.differences(eta))
+    eta, v = given.repaired(eta)
     assert (v >= 0).all()
     z = given.shortfalls(w)
     rivals = np.where(np.arange(K) == layout.labels[:, None], -np.inf, z).max(axis=1)
@@ -75,7 +75,7 @@ def test_overdrawn_cells_are_repaired() -> None:
     eta[np.arange(30), layout.labels] = 0.0
     before = layout.counts + layout.differences(eta)
     assert before.min() < 0
-    smaller, amounts = given.repaired(eta, before)
+    smaller, amounts = given.repaired(eta)
     assert amounts.min() >= 0
     assert (smaller <= eta).all()
     np.testing.assert_allclose(amounts, layout.counts + layout.differences(smaller), atol=1e-10)

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
@@ -41,6 +43,35 @@ def test_no_structure_has_a_greater_margin(margin: str, k: int, class_parents: i
     assert found.score == pytest.approx(best_of_all(schema, rows, **options), abs=1e-6)
     report = verify(found.certificate.to_document(), rows.codes)
     assert report.objective == pytest.approx(found.score, rel=1e-9)
+
+
+def test_the_last_structure_of_a_part_is_looked_at() -> None:
+    """Seven rows on which neither the best parents along an order nor a climb from there are the optimum."""
+    codes = np.array([[0, 1, 0, 1, 1, 0, 1], [0, 1, 1, 1, 1, 1, 0], [0, 1, 1, 0, 1, 0, 1]], np.uint8)
+    schema = Schema(tuple(Variable(n, (0, 1)) for n in "yab"))
+    options = {"gamma": math.log(1.5), "k": 2}
+    found = learn_general(schema, Rows(codes, (2, 2, 2)), **options)
+    assert found.score == pytest.approx(best_of_all(schema, Rows(codes, (2, 2, 2)), **options), abs=1e-9)
+    verify(found.certificate.to_document(), codes)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**6))
+def test_small_problems_are_solved_to_the_end(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    features = int(rng.integers(2, 4))
+    schema, rows = random_rows(seed, n=int(rng.integers(2, 25)), features=features)
+    options = {
+        "margin": str(rng.choice(["sm", "sbm"])),
+        "gamma": float(10 ** rng.uniform(-3, 1)),
+        "k": int(rng.integers(2, 4)),
+        "class_parents": int(rng.integers(0, 3)),
+        "smoothing": float(10 ** rng.uniform(-1, 1)),
+    }
+    found = learn_general(schema, rows, **options)
+    assert found.certificate.status == "optimal"
+    assert found.score == pytest.approx(best_of_all(schema, rows, **options), abs=2e-6)
+    verify(found.certificate.to_document(), rows.codes)
 
 
 def test_missing_cells_and_weights_count_as_they_do_in_all_structures() -> None:

@@ -236,16 +236,10 @@ def test_an_interrupted_run_keeps_the_best_so_far() -> None:
     def interrupt(_: Moment) -> None:
         raise KeyboardInterrupt
 
-    found = ExactScore("ll", max_parents=2, method="tree", callback=_once(interrupt)).learn(schema, rows)
+    found = ExactScore("ll", max_parents=2, method="tree", callback=interrupt).learn(schema, rows)
     assert found.status == "interrupted"
     assert is_acyclic(found.dag.parents)
     verify(found.certificate.to_document(), rows.codes)
-
-
-def _once(function):
-    """The function, the first time."""
-    calls = iter([function])
-    return lambda moment: next(calls, lambda _: None)(moment)
 
 
 def test_the_callback_sees_the_bound_close_in_on_the_objective() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from marginbayes.verification.files import replacing
 
 __all__ = ["save_picture"]
 
@@ -18,11 +19,8 @@ def save_picture(draw: Callable[[], Any], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure = draw().figure_
-    # Beside its place first: whoever interrupts finds the whole picture or none.
-    beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
-        figure.savefig(beside, dpi=150, bbox_inches="tight")
-        os.replace(beside, path)
+        with replacing(path) as file:
+            figure.savefig(file, format=path.suffix[1:] or None, dpi=150, bbox_inches="tight")
     finally:
         plt.close(figure)
-        beside.unlink(missing_ok=True)

@@ -208,7 +208,7 @@ def _write(text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text.encode("utf-8"), nl=False)
         return
-    from marginbayes.network.writing import write_text
+    from marginbayes.verification.files import write_text
 
     write_text(out, text)
     note(f"{text.count(chr(10)) - 1} answers written to {out}")

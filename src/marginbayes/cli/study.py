@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marginbayes.cli.console import cell, errors, grid, output, say
+from marginbayes.verification.files import write_text
 
 if TYPE_CHECKING:
     from marginbayes.study import Record, Records, Study
@@ -128,8 +129,6 @@ def _chosen(
 
 def _keep(file: Path, folder: Path) -> None:
     """Leave a copy of the study beside its records, for reports."""
-    from marginbayes.network.writing import write_text
-
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / file.name, file.read_text("utf-8"))
 
@@ -215,7 +214,7 @@ def report(
             f"there are no records in {records.path.parent}; run the study first, or name its folder by --run"
         )
     if out.suffix == ".md":
-        out.write_text(summary(chosen, records), encoding="utf-8")
+        write_text(out, summary(chosen, records))
     else:
         write_report(chosen, records, out)
     output().print(f"{out} written", soft_wrap=True)

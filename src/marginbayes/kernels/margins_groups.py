@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
 
-__all__ = ["base_inverse", "code", "group_sums", "uncode"]
+__all__ = ["base_inverse", "code", "group_logs", "group_sums", "uncode"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cells = NDArray[np.int32]
+
+LOWEST = -1e300  # instead of minus infinity, from which nothing can be subtracted
 
 
 @njit(cache=True, nogil=True)
@@ -55,6 +57,28 @@ def group_sums(x: Floats, chunks: Cells, pooled: int, out: Floats) -> None:
             out[chunks[i], c] += x[i, c]
     for g in range(pooled):
         out[g] = out[g].sum()
+
+
+@njit(cache=True, nogil=True)
+def group_logs(x: Floats, chunks: Cells, pooled: int, out: Floats) -> None:
+    """Log of the sum of exponentials of each group, whatever their size."""
+    top = np.full(out.shape, -np.inf)
+    for i in range(len(x)):
+        for c in range(x.shape[1]):
+            top[chunks[i], c] = max(top[chunks[i], c], x[i, c])
+    for g in range(pooled):
+        top[g] = top[g].max()
+    for g in range(len(top)):
+        for c in range(top.shape[1]):
+            top[g, c] = max(top[g, c], LOWEST)
+    shifted = np.empty_like(x)
+    for i in range(len(x)):
+        for c in range(x.shape[1]):
+            shifted[i, c] = np.exp(x[i, c] - top[chunks[i], c])
+    group_sums(shifted, chunks, pooled, out)
+    for g in range(len(out)):
+        for c in range(out.shape[1]):
+            out[g, c] = np.log(out[g, c]) + top[g, c]
 
 
 @njit(cache=True, nogil=True)

@@ -80,7 +80,7 @@ class BarrierSystem:
         left_out = 1.0 + self._sums(self.unused, at.odds[:, None])  # 1 + S of each group
         unused_right = self._sums(self.unused, right) / left_out
         factor = factorised(self.memory, lambda out: self._fill(out, at, left_out[mine, 0]))
-        out = np.empty_like(right)
+        out = np.zeros_like(right)
         out[self.used] = solved(factor, right[self.used] - at.odds[self.used, None] * unused_right[mine])
         pull = self._sums(self.used, at.odds[:, None] * out) / left_out
         out[self.unused] = (right[self.unused] / gone - unused_right[theirs]) / at.mu - pull[theirs]

@@ -10,12 +10,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from marginbayes.network.writing import write_text
 from marginbayes.report.index import Index
 from marginbayes.report.results import Outcome, outcomes
 from marginbayes.report.sections import section
 from marginbayes.study.records import Record, Records, versions
 from marginbayes.study.spec import Study
+from marginbayes.verification.files import write_text
 
 __all__ = ["render", "write_report"]
 

@@ -198,10 +198,11 @@ class _Search:
         self.asleep[:], self.patience[:] = 0, 0
         fixed = self.rows.cells, self.rows.labels, self.caps, self.base
         while self.sweeps < self.limits.max_sweeps:
-            for _ in range(CHECK):
+            count = min(CHECK, self.limits.max_sweeps - self.sweeps)
+            for _ in range(count):
                 order = self.random.permutation(len(self.rows))
                 sweep(*fixed, self.scale, order, self.multipliers, self.weights, self.asleep, self.patience)
-            self.sweeps += CHECK
+            self.sweeps += count
             objective, bound = self.note()
             if objective - bound <= tol * max(1.0, abs(objective)):
                 return "optimal"

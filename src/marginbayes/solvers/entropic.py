@@ -31,6 +31,8 @@ Cells = NDArray[np.int32]
 
 # Rows are cut into this many parts where there are many; fixed, so that sums do not depend on the number of threads.
 PARTS, MANY = 4, 20_000
+# Part of what flows into and out of a cell that the order of summation may change.
+LOST = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +190,11 @@ class Layout:
 
     def log_sums(self, weights: Floats) -> Floats:
         """Log of the sum of exponentials of each group."""
-        with np.errstate(under="ignore"):
-            return np.asarray(np.log(self.group_sums(np.exp(weights))))
+        from marginbayes.kernels.margins_groups import group_logs
+
+        out = np.empty((self.n_chunks, weights.shape[1]))
+        group_logs(weights, self.chunks, self.pooled, out)
+        return out
 
     def normalised(self, weights: Floats) -> Floats:
         """Weights shifted so that the exponentials of each group sum to one."""
@@ -226,21 +231,30 @@ class EntropicHinge:
         np.log(logs, out=logs, where=amounts > 0.0)
         return float(self.target * eta.sum() - (amounts * logs).sum())
 
-    def repaired(self, eta: Floats, amounts: Floats, rounds: int = 10) -> tuple[Floats, Floats]:
-        """Multipliers whose amounts are not negative: those that overdraw a cell are made smaller."""
+    def rounding(self, eta: Floats) -> Floats:
+        """How far the amount of each cell may be from what another order of summation gives.
+
+        Sums of a table's usual cell are what its other cells leave of the sum over all rows, so that counts, too.
+        """
+        flow = self.layout.differences(eta) + 2.0 * self.layout.sums(eta)
+        return np.asarray(LOST * (flow + 1e-2 * eta.sum()))
+
+    def repaired(self, eta: Floats, room: Floats | float = 0.0, rounds: int = 10) -> tuple[Floats, Floats]:
+        """Multipliers whose amounts are not below the room: those that overdraw a cell are made smaller."""
         from marginbayes.kernels.margins_system import shrink_takers
 
+        counts = self.layout.counts - room
         for _ in range(rounds):
+            amounts = counts + self.layout.differences(eta)
             short = amounts < 0.0
             if not short.any():
-                return eta, amounts
+                return eta, amounts + room
             taken = self.layout.sums(eta)
             factors = np.ones_like(amounts)
             factors[short] = np.maximum(0.0, 1.0 + amounts[short] / np.maximum(taken[short], 1e-300) - 1e-12)
             eta = eta.copy()
             shrink_takers(self.layout.cells, self.layout.labels, factors, eta)
-            amounts = self.layout.counts + self.layout.differences(eta)
-        change = amounts - self.layout.counts
+        change = self.layout.differences(eta)
         down = change < 0.0
-        share = min(1.0, float((self.layout.counts[down] / -change[down]).min(initial=1.0))) * (1.0 - 1e-12)
+        share = min(1.0, float((np.maximum(0.0, counts[down]) / -change[down]).min(initial=1.0))) * (1.0 - 1e-12)
         return share * eta, self.layout.counts + share * change

@@ -42,13 +42,15 @@ TIMID, BOLD = 0.9, 0.05
 PATIENCE = 8
 # Where the products are below this part of what the gap would make them, rows that were held are lost from the path.
 LOST = 1e-3
-# A group that has lost all but this part of its counts may be about to vanish.
-VANISHED = 1e-2
 # Steps shorter than this get nowhere.
 SHORTEST = 1e-9
 # Products that add up to less than this part of the objective are rounding: there is nothing left to gain. Neither is
 # there where the gap itself is below such a part and does not close.
 SMALLEST, ROUNDING = 1e-14, 1e-12
+# Groups that sum to less than one are taken only where that closes so much of the gap: else they are not meant to.
+MUCH = 0.9
+# Rounding by less than this part of a cell's count needs no room.
+TINY = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +165,9 @@ def minimise(
         status = "time limit"
     except FloatingPointError:  # rounding leaves no factor of the system, and no better point to be found
         status = "stalled"
+    _leave_room(problem, best)
+    if status == "optimal" and not best.within(tol):
+        status = "stalled"
     seconds = time.perf_counter() - began
     return Solution(best.weights, best.eta, best.objective, best.bound, status, seconds, tuple(best.trace), steps)
 
@@ -171,30 +176,35 @@ def minimise(
 
 
 def _consider(problem: EntropicHinge, best: _Best, path: _Path) -> None:
-    """Look at the point of the path: its weights, normalised, and its multipliers."""
+    """Look at the point of the path: its weights, normalised or made to keep the constraint, and its multipliers."""
     layout = problem.layout
     logs = layout.log_sums(path.weights)
     _consider_weights(problem, best, path.weights - layout.spread(logs))
-    vanishes = (logs < 0.0) & (path.totals < VANISHED * layout.group_sums(layout.counts))
-    if vanishes.any():  # such a group may want to sum to less than one
-        _consider_weights(problem, best, path.weights - layout.spread(np.where(vanishes, 0.0, logs)))
+    if (logs < 0.0).any():  # a group that vanishes may want to sum to less than one
+        _consider_weights(problem, best, path.weights - layout.spread(np.maximum(logs, 0.0)), MUCH)
     _consider_multipliers(problem, best, path.eta)
 
 
-def _consider_weights(problem: EntropicHinge, best: _Best, weights: Floats) -> None:
+def _consider_weights(problem: EntropicHinge, best: _Best, weights: Floats, least: float = 0.0) -> None:
+    """Keep weights that are better by at least a part of the gap."""
     value = problem.primal(weights)
-    if value < best.objective:
+    if value < best.objective - (least * (best.objective - best.bound) if least else 0.0):
         best.objective, best.weights = value, weights
 
 
 def _consider_multipliers(problem: EntropicHinge, best: _Best, eta: Floats) -> None:
-    eta = _fitting(problem, eta)
-    amounts = problem.layout.counts + problem.layout.differences(eta)
-    if (amounts < 0.0).any():
-        eta, amounts = problem.repaired(eta, amounts)
+    eta, amounts = problem.repaired(_fitting(problem, eta))
     value = problem.dual(eta, amounts)
     if value > best.bound:
         best.bound, best.eta = value, eta
+
+
+def _leave_room(problem: EntropicHinge, best: _Best) -> None:
+    """Change the best multipliers so that they are within the counts however they are summed."""
+    room = problem.rounding(best.eta)
+    if (room > TINY * problem.layout.counts).any():
+        best.eta, amounts = problem.repaired(best.eta, room)
+        best.bound = problem.dual(best.eta, amounts)
 
 
 def _fitting(problem: EntropicHinge, eta: Floats) -> Floats:

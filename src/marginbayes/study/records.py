@@ -88,9 +88,10 @@ class Records:
         if not self.path.exists() or not self.path.stat().st_size:
             return
         with self.path.open("rb+") as file:
-            content = file.read()
-            if not content.endswith(b"\n"):
-                file.truncate(content.rfind(b"\n") + 1)
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.seek(0)
+                file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def versions() -> dict[str, str]:

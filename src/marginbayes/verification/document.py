@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
+
+from marginbayes.verification.files import write_text
 
 __all__ = [
     "FORMAT",
@@ -22,7 +21,6 @@ __all__ = [
     "check_sense",
     "plain",
     "read_document",
-    "replacing",
     "seal",
     "whole",
     "write_document",
@@ -102,20 +100,4 @@ def read_document(path: str | Path) -> dict[str, Any]:
 
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
     """Write a file whole or not at all."""
-    with replacing(Path(path)) as file:
-        file.write(json.dumps(document, allow_nan=False).encode())
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """File that takes the place of `path` in one step when the block ends well, and vanishes when it does not."""
-    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        with part.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    write_text(path, json.dumps(document, allow_nan=False))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Protocol
 
 import numpy as np
@@ -176,11 +178,15 @@ class ClusterTree:
             self._fix(node, found.proof)
             fraction, edge = _edge_to_split(self.relaxation.families, node.allowed, found.shares)
             # At the root every inequality pays; below it, splitting is the faster way to exclude a fraction.
-            sets, thorough = self.relaxation.families.sets, not leaf.decisions
-            new = [c for c in violated_clusters(sets, found.shares, thorough=thorough) if c not in clusters]
+            thorough = not leaf.decisions
+            new = [c for c in violated_clusters(self._sets, found.shares, thorough=thorough) if c not in clusters]
             clusters += new
             slow = fraction > 0 and leaf.decisions and gained < PROGRESS * (leaf.bound - self.value)
             going = bool(new) and not slow and leaf.bound > self._cutoff and not stop()
+        if edge is None:
+            self._offer_last(node.allowed)
+            left = bound_of(*self.relaxation.raised(leaf.proof), node.allowed)
+            leaf = Leaf(leaf.decisions, min(leaf.bound, left), leaf.proof)
         if leaf.bound <= self._cutoff or edge is None:
             self.closed.append(leaf)
         else:
@@ -206,6 +212,19 @@ class ClusterTree:
             bound = bound_of(raised, constant, allowed)
             leaf = Leaf((*node.leaf.decisions, (*edge, there)), bound, node.leaf.proof)
             heapq.heappush(self._heap, self._node(leaf, allowed, clusters))
+
+    def _offer_last(self, allowed: Sequence[Mask]) -> None:
+        """Consider the structure of a part in which every variable has one parent set left, or none."""
+        left = [[s for s, ok in zip(*both, strict=True) if ok] for both in zip(self._sets, allowed, strict=True)]
+        if all(left):
+            parents = tuple(own[0] for own in left)
+            with suppress(CycleError):
+                TopologicalSorter(dict(enumerate(parents))).prepare()
+                self._offer(parents)
+
+    @property
+    def _sets(self) -> tuple[tuple[Set, ...], ...]:
+        return self.relaxation.families.sets
 
     def _offer(self, parents: tuple[Set, ...]) -> None:
         value = self.relaxation.value(parents)

@@ -28,6 +28,9 @@ __all__ = ["GENERAL_KIND", "learn_general", "learn_milp"]
 Set = tuple[int, ...]
 Callback = Callable[[Moment], None] | None
 
+# A gap below this is rounding.
+ROUNDING = 1e-9
+
 GENERAL_KIND, MILP_KIND = "exact-margin-general", "exact-margin-milp"
 
 
@@ -68,8 +71,8 @@ def learn_general(
     run = _Run(problem, start, time_limit, gap, callback, started)
     ended = run.go()
     tree, bound, interrupted = run.tree, run.tree.bound, ended == "interrupted"
-    closed = bound - tree.value <= gap * max(1.0, abs(tree.value))
-    status = "optimal" if closed else ended
+    closed = bound - tree.value <= max(gap, ROUNDING) * max(1.0, abs(tree.value))
+    status = "optimal" if closed else "stalled" if ended == "optimal" else ended  # by rounding, if at all
     evidence = {
         **_problem_evidence(problem, rows, space, smoothing, gap),
         "parents": [list(own) for own in tree.parents],

@@ -184,11 +184,16 @@ class _Watch:
         """Whether the time is over."""
         return self.limit is not None and self.seconds >= self.limit
 
-    def tell(self, value: float, bound: float, note: str = "") -> None:
+    def record(self, value: float, bound: float, note: str = "") -> Moment:
         """Put a moment on record."""
         moment = Moment(self.seconds, self.sign * value, self.sign * max(bound, value), note)
         if not self.trace or self.trace[-1][1:] != (moment.objective, moment.bound):
             self.trace.append((moment.seconds, moment.objective, moment.bound))
+        return moment
+
+    def tell(self, value: float, bound: float, note: str = "") -> None:
+        """The same, and tell the caller, who may interrupt."""
+        moment = self.record(value, bound, note)
         if self.callback is not None:
             self.callback(moment)
 
@@ -202,7 +207,7 @@ class _Watch:
 
     def certificate(self, found: _Found, gap: float, evidence: dict[str, Any]) -> Certificate:
         """The certificate of what was found."""
-        self.tell(found.value, found.bound)
+        self.record(found.value, found.bound)
         closed = found.bound - found.value <= gap * max(1.0, abs(found.value))
         status = "optimal" if closed else "interrupted" if self.interrupted else "time limit"
         # Sums in different orders differ in their last digits, which proves nothing.

@@ -1,0 +1,49 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+__all__ = ["replacing", "write_text"]
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """File that takes the place of `path` in one step when the block ends well, and vanishes when it does not.
+
+    A link stays a link, and a file that was private stays private.
+    """
+    given, target = Path(path), Path(os.path.realpath(path))
+    if given.exists() and not given.is_file():  # a pipe, a terminal, or (refused by the system) a folder
+        with given.open("wb") as file:
+            yield file
+        return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent}")
+    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, part)
+        os.replace(part, target)
+    except OSError as error:
+        if error.filename != str(part):
+            raise
+        raise type(error)(error.errno, error.strerror, str(given)) from None  # not the name of a hidden file
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file whole or not at all."""
+    with replacing(path) as file:
+        file.write(text.encode())
