@@ -6,6 +6,9 @@ import pytest
 from marginbayes.data import rows as rows_module
 from marginbayes.data.counts import family_counts, gram, pair_tables, pairs_by_class, strips
 from marginbayes.data.rows import Block, Rows, code_type
+from marginbayes.data.schema import Schema, Variable
+from marginbayes.graph import Dag
+from marginbayes.parameters import MaximumLikelihood
 
 
 def random_rows(seed: int, n: int = 200, weighted: bool = False, holes: float = 0.2) -> Rows:
@@ -118,3 +121,11 @@ def test_some_rows_of_others_lie_variable_by_variable_like_them() -> None:
         assert part.codes.flags.c_contiguous
     np.testing.assert_array_equal(rows.take(some).codes, rows.codes[:, some])
     np.testing.assert_array_equal(rows.take(rows.codes[1] == 0).codes, rows.codes[:, rows.codes[1] == 0])
+
+
+def test_the_sum_over_no_rows_has_the_shape_of_any_other() -> None:
+    rows = random_rows(0).take(np.zeros(200, bool))
+    assert [table.shape for table in family_counts(rows, [(0,), (0, 2)])] == [(3,), (3, 4)]
+    schema = Schema(tuple(Variable(f"v{i}", tuple(range(c))) for i, c in enumerate(rows.cardinalities)))
+    network = MaximumLikelihood().learn(schema, Dag.naive(list(schema.names)), rows).network
+    np.testing.assert_allclose(network.probabilities("v2"), 0.25)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,6 +104,28 @@ def test_a_file_gives_back_the_same_answers(tmp_path) -> None:
     np.testing.assert_allclose(
         again.partial_fit(*more).predict_proba(X), clf.partial_fit(*more).predict_proba(X), atol=1e-12
     )
+
+
+def test_a_file_keeps_the_weights_of_classes_and_the_columns_that_are_categories(tmp_path) -> None:
+    X, y = data()
+    X = X.assign(code=np.nan)
+    path = tmp_path / "aode.json"
+    for class_weight, columns in (({0: 5.0}, ["code"]), (None, [False, *[False] * (X.shape[1] - 2), True])):
+        clf = AODEClassifier(class_weight=class_weight, categorical_features=columns).partial_fit(X, y)
+        clf.to_json(path)
+        again = AODEClassifier.from_json(path)
+        later = X.assign(code=np.arange(len(X)) % 5)
+        np.testing.assert_array_equal(
+            again.partial_fit(later, y).predict_proba(later), clf.partial_fit(later, y).predict_proba(later)
+        )
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "categorical_features": ["other"]}))
+    with pytest.raises(ValueError, match='"categorical_features" names columns that are not there'):
+        AODEClassifier.from_json(path)
+    path.write_text(
+        json.dumps({k: v for k, v in document.items() if k not in ("class_weight", "categorical_features")})
+    )
+    assert AODEClassifier.from_json(path).get_params() == AODEClassifier().get_params()  # a file of an earlier version
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"format": "other"}', '{"format": "marginbayes.aode", "version": 99}'])

@@ -3,9 +3,11 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -16,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, StandardScaler
 
 from marginbayes import AODEClassifier, BayesNetClassifier, Dag, MDLPDiscretizer, Network
-from marginbayes.parameters import MaximumLikelihood
+from marginbayes.parameters import ConditionalLikelihood, MaximumLikelihood
 from marginbayes.structure import ChowLiuTAN, ExactMargin, Greedy, NaiveBayes
 
 
@@ -153,7 +155,7 @@ def test_threads_do_not_change_the_answers() -> None:
         ({"categorical_features": [17]}, "holds 17, which is no column"),
         ({"categorical_features": [True]}, "has 1 booleans, but there are 4 columns"),
         ({"smoothing": -2.0}, "smoothing=-2.0"),
-        ({"parameters": MaximumLikelihood(), "missing": "em"}, "set it on the parameter learner"),
+        ({"parameters": ConditionalLikelihood(), "missing": "em"}, "missing='em' belongs to parameters='ml'"),
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name(arguments: dict[str, object], message: str) -> None:
@@ -348,3 +350,69 @@ def test_parameters_of_a_learner_with_a_short_name_can_be_searched() -> None:
     assert found.best_estimator_.smoothing == 2.0
     with pytest.raises(ValueError, match="nothing"):
         BayesNetClassifier().set_params(structure__nothing=1)
+
+
+def test_parameters_set_in_one_call_reach_the_learner_that_a_short_name_stands_for() -> None:
+    clf = BayesNetClassifier("tan-sm-search", "mm-combine").set_params(
+        parameters__B=2.0, structure__k=2, smoothing=50.0, random_state=7, n_jobs=2
+    )
+    assert (clf.parameters.smoothing, clf.parameters.random_state) == (50.0, 7)
+    assert (clf.structure.k, clf.structure.random_state, clf.structure.n_jobs) == (2, 7, 2)
+
+
+def test_expectation_maximisation_can_be_asked_for_before_and_after_the_learner_is_set() -> None:
+    X, y = categorical_data()
+    X = X.mask(np.random.default_rng(1).random(X.shape) < 0.2)
+    expected = BayesNetClassifier("nb", missing="em").fit(X, y).network_
+    nested = {"parameters__max_iter": 200}
+    for clf in (
+        BayesNetClassifier("nb", missing="em").set_params(**nested),
+        BayesNetClassifier("nb").set_params(**nested).set_params(missing="em"),
+        BayesNetClassifier("nb", MaximumLikelihood(), missing="em"),
+    ):
+        assert clf.fit(X, y).network_ == expected
+        clf.set_params(missing="available")
+        assert clf.fit(X, y).network_ == BayesNetClassifier("nb").fit(X, y).network_
+
+
+def test_a_model_of_an_array_takes_arrays_and_frames_after_a_file_as_before(tmp_path) -> None:
+    X, y = load_iris(return_X_y=True)
+    clf = BayesNetClassifier("nb").fit(X, y)
+    again = BayesNetClassifier.from_network(Network.from_json(clf.network_.to_json()))
+    AODEClassifier().fit(X, y).to_json(tmp_path / "aode.json")
+    average = AODEClassifier.from_json(tmp_path / "aode.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
+        average.predict(X)
+        # Names that an array has in the schema are names.
+        turned = pd.DataFrame(X, columns=["x0", "x1", "x2", "x3"])[["x3", "x1", "x0", "x2"]]
+        assert np.array_equal(again.predict_proba(turned), clf.predict_proba(X))
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        assert np.array_equal(again.predict(pd.DataFrame(X, columns=list("abcd"))), clf.predict(X))
+
+
+def test_labels_keep_their_type_through_categories_and_files() -> None:
+    X, y = categorical_data()
+    flags = pd.Series(y == 1).astype("category")
+    assert BayesNetClassifier("nb").fit(X, flags).classes_.dtype == bool
+    large = np.where(y == 1, 2**63 + 5, 3).astype(np.uint64)
+    clf = BayesNetClassifier("nb").fit(X, large)
+    again = BayesNetClassifier.from_network(Network.from_json(clf.network_.to_json()))
+    assert again.predict(X).tolist() == clf.predict(X).tolist()
+    assert again.classes_.tolist() == [3, 2**63 + 5]
+
+
+def test_a_frame_of_costs_is_read_by_its_labels_whatever_they_are() -> None:
+    X, y = categorical_data()
+    costs = np.array([[0.0, 1.0], [9.0, 0.0]])
+    for labels in (y == 1, np.where(y == 1, "yes", "no")):
+        clf = BayesNetClassifier("nb").fit(X, labels)
+        expected = clf.predict(X, cost=costs)
+        own = clf.classes_.tolist()
+        turned = pd.DataFrame(costs, own, own).iloc[::-1, ::-1]
+        assert np.array_equal(clf.predict(X, cost=turned), expected)
+        without_index = pl.DataFrame(costs[::-1, ::-1], schema=[str(c) for c in own[::-1]])
+        assert np.array_equal(clf.predict(X, cost=without_index), expected)
+    with pytest.raises(ValueError, match="must be called as the classes, 'no', 'yes', not 'a', 'b'"):
+        clf.predict(X, cost=pl.DataFrame(costs, schema=["a", "b"]))

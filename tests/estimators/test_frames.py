@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import OrdinalEncoder
 
 from marginbayes import AODEClassifier, BayesNetClassifier, Dag
 
@@ -41,10 +45,14 @@ def frames() -> dict[str, Any]:
         "pandas nullable": nullable,
         "pandas category": plain.astype({"colour": "category", "flag": "category"}),
         "pandas arrow": nullable.convert_dtypes(dtype_backend="pyarrow"),
+        "pandas arrow dictionary": nullable.convert_dtypes(dtype_backend="pyarrow").astype(
+            {"colour": pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))}
+        ),
         "polars": pl.DataFrame(COLUMNS),
         "polars categorical": pl.DataFrame(COLUMNS).with_columns(pl.col("colour").cast(pl.Categorical)),
         "polars enum": pl.DataFrame(COLUMNS).with_columns(pl.col("colour").cast(pl.Enum(["blue", "green", "red"]))),
         "pyarrow": pa.table(COLUMNS),
+        "pyarrow view": pa.table({**COLUMNS, "colour": pa.array(COLUMNS["colour"], pa.string_view())}),
         "pyarrow dictionary": pa.table({**COLUMNS, "colour": pa.array(COLUMNS["colour"]).dictionary_encode()}),
     }
 
@@ -178,6 +186,8 @@ def test_rows_of_weight_zero_are_as_if_absent() -> None:
     ("X", "y", "message"),
     [
         ([[1.0], [np.inf]], [0, 1], "infinity"),
+        (np.array([[-(10**400)], [2]], object), [0, 1], "a number too large .* column 'x0', row 0"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), ["a", np.nan], "row 1 .from 0. has no label"),
         (pd.DataFrame({"a": [1.0, np.inf]}), [0, 1], "column 'a', row 1"),
         (pd.DataFrame({"a": [1.0, 2.0]}), [0, None], "row 1 .from 0. has no label"),
         (pd.DataFrame({"a": [1.0, 2.0]}), [0, np.nan], "Input y contains NaN"),
@@ -194,9 +204,13 @@ def test_bad_data_gets_one_sentence(X: Any, y: Any, message: str) -> None:
 
 
 def test_a_date_is_refused_with_the_remedy() -> None:
-    X = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=3)})
-    with pytest.raises(TypeError, match=r"'when' has the type .* days since"):
-        BayesNetClassifier().fit(X, [0, 1, 0])
+    days = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=3)})
+    arrays = [days.to_numpy(), days.to_numpy() - days.to_numpy()[0], days.to_numpy("M8[s]").astype(object)]
+    cells = np.empty((3, 1), object)
+    cells[:, 0] = [np.datetime64("2020-01-01", "ns")] * 3
+    for X in (days, days.astype("category"), cells, *arrays):
+        with pytest.raises(TypeError, match=r"column '(when|x0)' has the type .* days since"):
+            BayesNetClassifier().fit(X, [0, 1, 0])
 
 
 def test_an_unhashable_value_is_refused_with_its_column() -> None:
@@ -311,11 +325,52 @@ def test_complex_numbers_are_refused_by_the_name_of_their_column(cells: list[com
 
 
 def test_columns_of_the_same_name_are_refused_with_a_remedy() -> None:
-    X = pd.DataFrame([[1, 2], [3, 4]] * 5, columns=["a", "a"])
-    with pytest.raises(ValueError, match="two columns are called 'a'; give each its own name"):
-        BayesNetClassifier("nb").fit(X, list("pq") * 5)
+    cells = pa.array([1, 2] * 5)
+    for X in (pd.DataFrame([[1, 2], [3, 4]] * 5, columns=["a", "a"]), pa.table([cells, cells], ["a", "a"])):
+        with pytest.raises(ValueError, match="two columns are called 'a'; give each its own name"):
+            BayesNetClassifier("nb").fit(X, list("pq") * 5)
 
 
 def test_numbers_as_far_apart_as_can_be_are_levels_like_others() -> None:
     X = pd.DataFrame({"a": [-1e308, 1e308] * 10})
     assert BayesNetClassifier("nb").fit(X, [0, 1] * 10).score(X, [0, 1] * 10) == 1.0
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_lists_of_numbers_and_texts_are_read_as_an_array_of_objects(kind: Any) -> None:
+    rows = kind([size, colour or "none"] for size, colour in zip(COLUMNS["size"], COLUMNS["colour"], strict=True))
+    rows = kind([np.nan if size is None else size, colour] for size, colour in rows)
+    clf = BayesNetClassifier().fit(rows, LABEL)
+    assert clf.schema_["x0"].cuts
+    assert clf.network_ == BayesNetClassifier().fit(np.array(rows, object), LABEL).network_
+    assert np.array_equal(clf.predict_proba(rows), clf.predict_proba(np.array(rows, object)))
+
+
+def test_categories_without_an_order_of_their_own_are_levels() -> None:
+    Colour = enum.Enum("Colour", "RED GREEN")
+    for values in ([Colour.RED, Colour.GREEN], [(1, "a"), ("b", 2)]):
+        X = pd.DataFrame({"a": pd.Series(values * 10, dtype=object)})
+        clf = BayesNetClassifier().fit(X, [0, 1] * 10)
+        assert {*clf.schema_["a"].levels} == {*values}
+        assert clf.score(X, [0, 1] * 10) == 1.0
+
+
+def test_a_lazy_table_is_refused_with_the_remedy() -> None:
+    lazy = pl.DataFrame(COLUMNS).lazy()
+    with pytest.raises(TypeError, match=r"call its collect\(\)"):
+        BayesNetClassifier().fit(lazy, LABEL)
+
+
+def test_a_column_of_integers_without_a_value_is_read_without_a_warning() -> None:
+    clf = BayesNetClassifier().fit(pl.DataFrame({"a": [1, 2, 3, 4] * 50}), LABEL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf.predict(pl.DataFrame({"a": [None]}, schema={"a": pl.Int64}))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_discretiser_may_return_a_frame(library: str) -> None:
+    X = RNG.integers(0, 5, (N, 2)).astype(float)
+    plain = OrdinalEncoder()
+    ours = BayesNetClassifier(discretizer=clone(plain).set_output(transform=library)).fit(X, LABEL)
+    assert ours.network_ == BayesNetClassifier(discretizer=plain).fit(X, LABEL).network_

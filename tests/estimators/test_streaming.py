@@ -163,3 +163,12 @@ def test_weights_of_classes_leave_the_weights_of_the_caller_alone(estimator: Any
     weights.flags.writeable = False
     clone(estimator).set_params(class_weight={0: 1, 1: 3, 2: 2}).fit(frame, y, sample_weight=weights)
     np.testing.assert_array_equal(weights, np.linspace(0.5, 2.0, 60))
+
+
+@pytest.mark.parametrize("estimator", [BayesNetClassifier("nb"), AODEClassifier()])
+def test_other_classes_in_a_later_batch_are_refused(estimator: Any) -> None:
+    frame, y = batches(7, (60,))[0]
+    stream = clone(estimator).partial_fit(frame, y, classes=[2, 1, 0])
+    stream.partial_fit(frame, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"classes=\[0, 1, 2, 3\] is not the same as in the first call"):
+        stream.partial_fit(frame, y, classes=[0, 1, 2, 3])

@@ -29,7 +29,7 @@ from marginbayes.network.json import (
     schema_from_dict,
     schema_to_dict,
 )
-from marginbayes.network.writing import write_text
+from marginbayes.verification.files import write_text
 
 FUZZ = settings(
     max_examples=150,
@@ -458,10 +458,10 @@ def test_a_pipe_is_written_to() -> None:
 
 
 def test_the_error_names_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(path: Any, *_: Any, **__: Any) -> Any:
+    def refused(path: Path, *_: Any, **__: Any) -> Any:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("builtins.open", refused)
+    monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(PermissionError) as caught:
         write_text(tmp_path / "x.json", "text")
     assert caught.value.filename == str(tmp_path / "x.json")

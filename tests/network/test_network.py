@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from marginbayes import Dag, Network
@@ -116,3 +120,25 @@ def test_no_rows_give_no_answers() -> None:
     empty = Rows(np.zeros((2, 0), np.uint8), (2, 2))
     assert network.posterior(empty).shape == (0, 2)
     assert network.log_joint(empty).shape == (0, 2)
+
+
+def test_plans_for_answers_are_not_copied_with_a_network() -> None:
+    rng = np.random.default_rng(0)
+    network = random_network(rng, random_dag(rng, 6, 2))
+    size = len(pickle.dumps(network))
+    rows = network.sample(10, rng)
+    expected = network.posterior(rows)
+    assert network.normalized
+    for again in (pickle.loads(pickle.dumps(network)), copy.deepcopy(network)):
+        assert again == network
+        np.testing.assert_array_equal(again.posterior(rows), expected)
+    assert len(pickle.dumps(network)) < size + 100
+
+
+def test_a_row_of_a_pandas_frame_is_evidence() -> None:
+    rng = np.random.default_rng(0)
+    network = random_network(rng, random_dag(rng, 4, 2))
+    given = {name: network.schema[name].levels[0] for name in network.schema.names[1:]}
+    series = pd.Series(given, dtype=object)
+    np.testing.assert_array_equal(network.query("v0", series), network.query("v0", given))
+    assert network.most_probable(series) == network.most_probable(given)

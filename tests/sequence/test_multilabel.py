@@ -12,7 +12,7 @@ pytest.importorskip("pandas", reason="tables are pandas frames here")
 import pandas as pd
 from sklearn.model_selection import cross_val_score
 
-from marginbayes.sequence import MultiLabelClassifier
+from marginbayes.sequence import MultiLabelClassifier, SequenceLabeler, StructuredHybrid
 from marginbayes.verification import verify
 
 
@@ -139,7 +139,7 @@ def test_a_missing_label_is_refused(gone: object) -> None:
     X, Y = rows(20)
     Y = Y.astype(object)
     Y.loc[3, "third"] = gone
-    with pytest.raises(ValueError, match="row 3 has no label for target 2"):
+    with pytest.raises(ValueError, match=r"row 3 \(from 0\) has no label for target 2"):
         MultiLabelClassifier().fit(X, Y)
 
 
@@ -165,3 +165,51 @@ def test_targets_may_be_of_different_types_in_any_order() -> None:
         assert levels["q"].tolist() == ["u", "v"]
     np.testing.assert_array_equal(models[0].predict(X)[:, ::-1], models[1].predict(X))
     np.testing.assert_array_equal(models[1].predict(X), models[2].predict(X))
+
+
+def test_what_never_occurred_together_has_the_probability_zero_and_not_nan() -> None:
+    X, Y = pd.DataFrame({"a": ["x", "y"] * 20}), np.array([["p", "k"], ["q", "l"]] * 20)
+    clf = MultiLabelClassifier("ml", smoothing=0).fit(X, Y)
+    for chances in clf.predict_proba(X[:2]):
+        np.testing.assert_array_equal(chances, np.eye(2))
+    assert clf.score(X, Y) == 1.0
+    both = pd.DataFrame({"a": ["x", "y"] * 20, "b": ["x", "y"] * 20})
+    impossible = pd.DataFrame({"a": ["x"], "b": ["y"]})
+    for chances in MultiLabelClassifier("ml", smoothing=0).fit(both, Y).predict_proba(impossible):
+        np.testing.assert_array_equal(chances, [[0.5, 0.5]])
+
+
+def test_lists_of_numbers_and_texts_keep_the_type_of_each_column() -> None:
+    X, Y = [[1.5, "a"], [float("nan"), "b"], [2.5, "b"]] * 20, [[1, "p"], [2, "q"], [2, "p"]] * 20
+    clf = MultiLabelClassifier("ml").fit(X, Y)
+    assert "nan" not in clf.schema_["x0"].levels
+    assert [levels.tolist() for levels in clf.classes_] == [[1, 2], ["p", "q"]]
+    assert clf.score(X, Y) == np.mean([row == list(own) for row, own in zip(Y, clf.predict(X), strict=True)])
+
+
+def test_labels_of_other_rows_are_not_scored() -> None:
+    X, Y = rows()
+    clf = MultiLabelClassifier("ml").fit(X, Y)
+    for given in (Y, Y[["first"]][:1], Y["first"][:1]):
+        with pytest.raises(ValueError, match=r"y has the shape \(.*\), but the labels of X have \(1, 3\)"):
+            clf.score(X[:1], given)
+
+
+def test_targets_of_the_same_name_are_refused() -> None:
+    X, Y = rows()
+    with pytest.raises(ValueError, match="two columns are called 'same'"):
+        MultiLabelClassifier("ml").fit(X, Y.set_axis(["same", "other", "same"], axis=1))
+
+
+@pytest.mark.parametrize("kind", [MultiLabelClassifier, SequenceLabeler])
+def test_a_parameter_of_a_named_learner_makes_it_that_learner(kind: Any) -> None:
+    learner = kind().set_params(parameters__B=0.1, smoothing=3.0).parameters
+    assert isinstance(learner, StructuredHybrid)
+    assert (learner.B, learner.smoothing) == (0.1, 3.0)
+
+
+@pytest.mark.parametrize("kind", [MultiLabelClassifier, SequenceLabeler])
+def test_an_unknown_discretizer_is_refused_by_name(kind: Any) -> None:
+    X, Y = rows()
+    with pytest.raises(ValueError, match="discretizer='MDLP' is not known"):
+        kind(parameters="ml", discretizer="MDLP").fit(X, Y["first"])

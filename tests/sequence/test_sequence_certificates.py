@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbayes.sequence import StructuredConvex, StructuredHybrid, StructuredMarkov
+from marginbayes.sequence import ChainExamples, ChainModel, StructuredConvex, StructuredHybrid, StructuredMarkov
 from marginbayes.solvers import Certificate
 from marginbayes.verification import CertificateError, verify
 from tests.oracles.labellings import chain_sample, tree_sample
@@ -148,3 +148,13 @@ def test_multipliers_beyond_the_weight_of_an_example_prove_nothing() -> None:
     smaller = replace(certificate, status="optimal within |u| <= 0.001")
     with pytest.raises(CertificateError, match="outside the radius"):
         verify(changed(smaller, radius=1e-3), codes, weights)
+
+
+def test_a_certificate_of_a_high_cost_holds_although_its_potentials_are_large() -> None:
+    model, offsets = ChainModel(3, (3, 3), 1, 2), np.array([0, 2, 3, 4, 7])
+    codes = np.array([[0, 2, 1, 1, 0, 2, 0], [0, 2, 2, 1, 0, 0, 0], [1, 1, 1, 1, 0, 1, 1]])
+    examples = ChainExamples(model, model.cells(codes[1:], offsets), offsets, codes[0], None)
+    certificate = StructuredMarkov(100.0).learn(examples).certificate
+    assert certificate is not None
+    assert np.abs(certificate.evidence["potentials"]).max() > 1e5
+    verify(certificate.to_document(), codes)

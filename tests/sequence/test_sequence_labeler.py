@@ -264,3 +264,18 @@ def test_a_sequence_has_one_weight_and_zero_is_one_too() -> None:
         SequenceLabeler(parameters="ml", sequence="id").fit(frame, list("pqp"), sample_weight=[1, 0, 1])
     whole = labeler.fit(X, y, sequence=ids, sample_weight=[1, 1, 1, 0])
     np.testing.assert_allclose(whole.weights_, clone(labeler).fit(X[:3], y[:3], sequence=ids[:3]).weights_)
+
+
+def test_a_file_keeps_names_that_are_numbers(tmp_path: Any) -> None:
+    X, y = chains(20)
+    X = X.set_axis(range(10, 10 + X.shape[1]), axis=1)
+    labeler = SequenceLabeler(parameters="ml", sequence="10").fit(X, y)
+    labeler.to_json(tmp_path / "labeler.json")
+    again = SequenceLabeler.from_json(tmp_path / "labeler.json")
+    np.testing.assert_array_equal(again.predict_proba(X.iloc[:, ::-1]), labeler.predict_proba(X))
+
+
+def test_an_array_of_one_dimension_is_refused_in_words() -> None:
+    _, y = chains(20)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        SequenceLabeler(parameters="ml").fit(np.arange(100.0), y, np.arange(100) // 5, sample_weight=np.ones(100))

@@ -64,6 +64,10 @@ class Encoder:
     missing_level: bool = False
     n_jobs: int | None = None
 
+    def __post_init__(self) -> None:
+        if not (self.discretizer is None or self.discretizer == "mdlp" or hasattr(self.discretizer, "transform")):
+            raise ValueError(f"discretizer={self.discretizer!r} is not known; say 'mdlp', None, or give a transformer")
+
     def learn(self, target: Variable, frame: Frame) -> tuple[Schema, Rows]:
         """Schema of the target and all columns, and the encoded rows."""
         variables, codes = [target], np.empty((len(frame.names) + 1, frame.n_rows), code_type(target.cardinality))

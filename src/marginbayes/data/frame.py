@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,16 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "DATES",
     "Column",
     "Frame",
     "LevelColumn",
     "NumericColumn",
+    "array_names",
+    "as_array",
     "is_frame",
     "is_missing",
     "missing_cells",
     "natural_order",
     "read_frame",
 ]
+
+# What is neither a number nor a category: files could not tell it from a number.
+DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ def is_frame(X: object) -> bool:
     if isinstance(X, np.ndarray):
         return False
     try:
-        return isinstance(nw.from_native(X, pass_through=True), nw.DataFrame)
+        return isinstance(nw.from_native(X, pass_through=True), (nw.DataFrame, nw.LazyFrame))
     except nw.exceptions.DuplicateError:  # of columns, which `read_frame` names
         return True
 
@@ -86,15 +93,35 @@ def is_frame(X: object) -> bool:
 def read_frame(X: Any) -> Frame:
     """Frame of a pandas / polars / modin DataFrame, a pyarrow Table, or a two-dimensional NumPy array."""
     if isinstance(X, np.ndarray):
-        return Frame(tuple(f"x{i}" for i in range(X.shape[1])), X.shape[0], X)
+        return Frame(array_names(X.shape[1]), X.shape[0], X)
     try:
-        frame = nw.from_native(X, eager_only=True)
+        frame = nw.from_native(X)
     except nw.exceptions.DuplicateError:
-        raise _same_name(map(str, X.columns)) from None
+        raise _same_name(map(str, X.column_names if hasattr(type(X), "column_names") else X.columns)) from None
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError("a lazy table has no rows yet; call its collect() (of dask: compute()) first")
+    if frame.implementation.is_pyarrow():  # which can neither count nor choose views of strings
+        views = [field.name for field in X.schema if str(field.type) == "string_view"]
+        frame = frame.with_columns(nw.col(*views).cast(nw.String)) if views else frame
     names = tuple(str(name) for name in frame.columns)
     if len({*names}) < len(names):
         raise _same_name(names)
     return Frame(names, len(frame), frame)
+
+
+def array_names(n: int) -> tuple[str, ...]:
+    """Names of the columns of an array."""
+    return tuple(f"x{i}" for i in range(n))
+
+
+def as_array(rows: Any) -> NDArray[Any]:
+    """Array of nested lists; of objects where NumPy would make texts of numbers."""
+    array = np.asarray(rows)
+    if array.dtype.kind in "US":
+        cells = np.array(rows, object)
+        if not all(isinstance(cell, (str, bytes)) for cell in cells.ravel()):
+            return cells
+    return array
 
 
 def _same_name(names: Iterable[str]) -> ValueError:
@@ -128,7 +155,7 @@ def _no_column(name: str, kind: Any) -> TypeError:
 
 def _level_column(name: str, series: nw.Series[Any]) -> LevelColumn:
     """Factorise in the frame's own library; an order that was declared is kept, other levels are sorted."""
-    if series.implementation.is_pandas() and series.dtype in (nw.Categorical, nw.Enum):
+    if series.implementation.is_pandas() and hasattr(series.to_native(), "cat"):
         return _pandas_categories(name, series.to_native())
     occurring = [v for v in series.drop_nulls().unique().to_list() if not is_missing(v)]
     if isinstance(series.dtype, nw.Enum):  # what pandas calls an ordered categorical
@@ -147,6 +174,7 @@ def _pandas_categories(name: str, series: Any) -> LevelColumn:
     codes = series.cat.codes.to_numpy()
     known = series.cat.categories.tolist()
     occurring = [known[i] for i in np.flatnonzero(np.bincount(codes.astype(np.intp) + 1)[1:])]
+    _refuse_dates(name, occurring)
     levels = occurring if series.cat.ordered else natural_order(occurring)
     place = {v: i for i, v in enumerate(levels)}
     # One more entry, for the code -1 of a missing cell.
@@ -166,6 +194,8 @@ def _array_column(name: str, values: NDArray[Any]) -> Column:
         return LevelColumn(name, tuple(present.tolist()), np.searchsorted(present, values))
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: column {name!r}")
+    if values.dtype.kind in "mM":
+        raise _no_column(name, values.dtype)
     return _object_column(name, values)
 
 
@@ -174,15 +204,13 @@ def _object_column(name: str, values: NDArray[Any]) -> Column:
     cells = values.tolist()
     missing = np.fromiter((is_missing(v) for v in cells), bool, len(cells))
     present = [v for v, gone in zip(cells, missing, strict=True) if not gone]
-    for v in present:
-        if isinstance(v, (date, time, timedelta, complex)) or type(v).__name__ == "Period":
-            raise _no_column(name, type(v).__name__)
+    _refuse_dates(name, present)
     if present and all(isinstance(v, (Real, Decimal)) and not isinstance(v, (bool, np.bool_)) for v in present):
         numbers = np.full(len(cells), np.nan)
-        numbers[~missing] = np.array(present, np.float64)
-        if _is_beyond_floats(numbers) and all(isinstance(v, Integral) for v in present):
+        numbers[~missing] = [_as_float(v) for v in present]
+        if _is_beyond_floats(_finite(name, numbers)) and all(isinstance(v, Integral) for v in present):
             _check_apart(name, np.array(present, object))
-        return NumericColumn(name, _finite(name, numbers))
+        return NumericColumn(name, numbers)
     for v in present:
         if not isinstance(v, Hashable):
             raise TypeError(f"column {name!r} holds {v!r}: argument must be a string or a number to be a category")
@@ -192,14 +220,35 @@ def _object_column(name: str, values: NDArray[Any]) -> Column:
     return LevelColumn(name, tuple(levels), codes)
 
 
+def _refuse_dates(name: str, values: Iterable[Any]) -> None:
+    refused = (*DATES, complex)
+    for v in values:
+        if isinstance(v, refused) or type(v).__name__ == "Period":
+            raise _no_column(name, type(v).__name__)
+
+
+def _as_float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # a whole number of more than 308 digits
+        return math.inf if number > 0 else -math.inf
+
+
 def missing_cells(column: Column) -> NDArray[np.bool_]:
     """Where a column has no value."""
     return np.asarray(column.codes < 0 if isinstance(column, LevelColumn) else np.isnan(column.values))
 
 
 def natural_order(values: Iterable[Hashable]) -> list[Hashable]:
-    """Sorted by kind of value first, so that a column that mixes numbers and strings has an order too."""
-    return sorted(values, key=_sort_key)
+    """Sorted by kind of value first, so that a column that mixes numbers and strings has an order too.
+
+    Values without an order of their own, such as the members of an enum, go by what is printed of them.
+    """
+    values = list(values)
+    try:
+        return sorted(values, key=_sort_key)
+    except TypeError:
+        return sorted(values, key=repr)
 
 
 def _sort_key(value: Any) -> tuple[Any, ...]:
@@ -231,7 +280,9 @@ def is_missing(value: object) -> bool:
 
 def _is_beyond_floats(values: NDArray[Any]) -> bool:
     """Whether there are numbers among these that a float64 may round to another whole number."""
-    return bool(len(values) and max(float(np.nanmax(values)), -float(np.nanmin(values))) > 2.0**53)
+    # Unlike maximum and minimum these two pass over NaN.
+    high, low = np.fmax.reduce(values, initial=0), np.fmin.reduce(values, initial=0)
+    return max(float(high), -float(low)) > 2.0**53
 
 
 def _check_apart(name: str, numbers: NDArray[Any]) -> None:
@@ -248,7 +299,8 @@ def _check_apart(name: str, numbers: NDArray[Any]) -> None:
 def _finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     if np.isinf(values).any():
         raise ValueError(
-            f"Input X contains infinity: column {name!r}, row {int(np.flatnonzero(np.isinf(values))[0])} (from 0); "
+            "Input X contains infinity, or a number too large to tell from it: "
+            f"column {name!r}, row {int(np.flatnonzero(np.isinf(values))[0])} (from 0); "
             "replace it by a number, or by NaN if it is unknown"
         )
     return values

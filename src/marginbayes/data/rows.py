@@ -86,7 +86,7 @@ class Rows:
         Every learner reads the data through this. The blocks and the order of their sum are fixed, so the result does
         not depend on the number of threads.
         """
-        if 0 < len(self) <= BLOCK_ROWS:
+        if len(self) <= BLOCK_ROWS:  # also where there are no rows, of which the sum has a shape too
             return statistic(Block(self.codes, self.weights, self.cardinalities), *args)
         return reduce(add, self._each(statistic, args))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn, missing_cells
+from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn, is_frame, missing_cells
 from marginbayes.data.rows import Rows, code_type
 
 __all__ = ["Schema", "Variable"]
@@ -57,9 +57,9 @@ class Variable:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The levels as an array of their own type; of objects where texts and others are mixed."""
-        texts = sum(isinstance(level, str) for level in self.levels)
-        return np.array(self.levels, object if 0 < texts < len(self.levels) else None)
+        """The levels as an array of their own type; of objects where one type would change some, such as 1 to '1'."""
+        array = np.array(self.levels)
+        return array if array.tolist() == list(self.levels) else np.array(self.levels, object)
 
     def encode(self, column: Column) -> Codes:
         """Code of each cell; a missing cell, and a level never seen in training, has the code `cardinality`."""
@@ -202,6 +202,7 @@ def transform_numbers(transformer: Any, column: NumericColumn) -> NumericColumn:
     values = np.full(len(column.values), np.nan)
     if present.any():
         bins = transformer.transform(column.values[present][:, None])
+        bins = np.asarray(bins) if is_frame(bins) else bins  # which set_output makes
         if not isinstance(bins, np.ndarray) or bins.shape != (int(present.sum()), 1):
             raise ValueError(
                 f"column {column.name!r}: the discretizer {type(transformer).__name__} must turn one column "

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from marginbayes.data.rows import Block, Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
-from marginbayes.estimators.streaming import NOTHING_YET, Counts, Stream, check_batchwise
+from marginbayes.estimators.streaming import NOTHING_YET, Counts, Stream, check_batchwise, known_classes
 from marginbayes.estimators.validation import read_training
 
 __all__ = ["AODEClassifier"]
@@ -75,9 +75,10 @@ class AODEClassifier(BaseClassifier):
         self._check()
         check_batchwise(self.class_weight)
         stream = self._stream if getattr(self, "_streaming", False) else None
-        data = read_training(self, X, y, sample_weight, self.class_weight, reset=stream is None)
+        known = known_classes(stream, classes)
+        data = read_training(self, X, y, sample_weight, self.class_weight, classes=known, reset=stream is None)
         if stream is None:
-            return self._store(Stream.opened(self, data, classes, with_pairs=True))
+            return self._store(Stream.opened(self, data, known, with_pairs=True))
         return self._store(stream.continued(self, data))
 
     def _check(self) -> None:

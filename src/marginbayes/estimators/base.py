@@ -84,8 +84,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         ----------
         X : data frame or array of shape (n_samples, n_features)
         prior : see `predict_proba`
-        cost : array of shape (n_classes, n_classes), default=None
-            ``cost[i, j]`` is what it costs to predict class j when class i is true.
+        cost : array or data frame of shape (n_classes, n_classes), default=None
+            ``cost[i, j]`` is what it costs to predict class j when class i is true. The rows and columns of a data
+            frame go by their labels; where its library has no labels of rows, they come in the order of the columns.
         """
         if cost is None:
             best = self._shifted(self.predict_joint_log_proba(X), prior).argmax(axis=1)
@@ -118,7 +119,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             n_classes=len(data.classes),
             weights=data.weights,
             categorical=categorical_mask(self.categorical_features, data.frame.names),
-            discretizer=_check_discretizer(self.discretizer),
+            discretizer=self.discretizer,
             missing_level=missing_level,
             n_jobs=self.n_jobs,
         )
@@ -154,9 +155,3 @@ def _spell_quantities(levels: Sequence[Any]) -> bool:
     if not all(isinstance(level, str) and spells_number(level.replace(",", "")) for level in levels):
         return False
     return not all(level.isdigit() for level in levels)
-
-
-def _check_discretizer(discretizer: Any) -> Any:
-    if discretizer is None or discretizer == "mdlp" or hasattr(discretizer, "transform"):
-        return discretizer
-    raise ValueError(f"discretizer={discretizer!r} is not known; say 'mdlp', None, or give a transformer")

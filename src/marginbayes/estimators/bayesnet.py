@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -10,16 +11,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
 from marginbayes.estimators.explain import Explanation, explain
+from marginbayes.estimators.nested import NamedLearners
 from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.proofs import write_certificates
-from marginbayes.estimators.streaming import Stream, can_stream, check_batchwise
-from marginbayes.estimators.validation import read_training
+from marginbayes.estimators.streaming import Stream, can_stream, check_batchwise, known_classes
+from marginbayes.estimators.validation import read_training, set_feature_names
 from marginbayes.graph import Dag
 from marginbayes.network import Network
 from marginbayes.parameters import MaximumLikelihood, ParameterLearner, ParameterResult
@@ -36,7 +39,7 @@ MISSING = ("available", "em", "level")
 MOST_CELLS = 2**28
 
 
-class BayesNetClassifier(BaseClassifier):
+class BayesNetClassifier(NamedLearners, BaseClassifier):
     """Bayesian network classifier for categorical, numeric and mixed data with missing cells.
 
     Parameters
@@ -65,7 +68,8 @@ class BayesNetClassifier(BaseClassifier):
     n_jobs : int or None, default=None
         Threads, as joblib counts them.
     random_state : int or None, default=None
-        Seed of learners that draw at random; those of this class's strings do not.
+        Seed of learners that draw at random. Of the short names these are ``"mm-combine"``, structures with a random
+        order (``"tan-ro-cr"``), and structures by local search (``"tan-sm-search"``).
     verbose : int, default=0
         Progress of learners that take long.
 
@@ -139,16 +143,6 @@ class BayesNetClassifier(BaseClassifier):
         warn_if_interrupted(found, tables)
         return self._store(data.classes, schema, found, tables)
 
-    def set_params(self, **params: Any) -> BayesNetClassifier:
-        """Set parameters; those of a learner that has a short name (``structure__k``) make it that learner."""
-        for name, learner in (("structure", self._structure_learner), ("parameters", self._parameter_learner)):
-            given = params.get(name, getattr(self, name))
-            if isinstance(given, str) and any(key.startswith(f"{name}__") for key in params):
-                setattr(self, name, given)
-                params[name] = learner()
-        super().set_params(**params)
-        return self
-
     @available_if(can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> BayesNetClassifier:
         """Learn from one more batch; the result equals that of `fit` on all batches together.
@@ -160,14 +154,15 @@ class BayesNetClassifier(BaseClassifier):
         Parameters
         ----------
         classes : array-like, default=None
-            All class labels; needed in the first call if the first batch lacks some.
+            All class labels; needed in the first call if the first batch lacks some, and the same in every call.
         """
         structure, parameters = self._learners()
         check_batchwise(self.class_weight)
         stream = getattr(self, "_stream", None)
-        data = read_training(self, X, y, sample_weight, self.class_weight, reset=stream is None)
+        known = known_classes(stream, classes)
+        data = read_training(self, X, y, sample_weight, self.class_weight, classes=known, reset=stream is None)
         if stream is None:
-            stream = Stream.opened(self, data, classes, with_pairs=isinstance(structure, ChowLiuTAN))
+            stream = Stream.opened(self, data, known, with_pairs=isinstance(structure, ChowLiuTAN))
         else:
             stream = stream.continued(self, data)
         found = stream.structure(structure)
@@ -177,7 +172,14 @@ class BayesNetClassifier(BaseClassifier):
     def _learners(self) -> tuple[StructureLearner, ParameterLearner]:
         if self.missing not in MISSING:
             raise ValueError(f"missing={self.missing!r} is not known; choose one of {', '.join(map(repr, MISSING))}")
-        return self._structure_learner(), self._parameter_learner()
+        parameters = self._parameter_learner()
+        if self.missing == "em":
+            if not isinstance(parameters, MaximumLikelihood):
+                raise ValueError(
+                    f"missing='em' belongs to parameters='ml'; parameters={self.parameters!r} has no such step"
+                )
+            parameters = clone(parameters).set_params(missing="em")
+        return self._structure_learner(), parameters
 
     def _structure_learner(self) -> StructureLearner:
         if isinstance(self.structure, StructureLearner):
@@ -188,18 +190,11 @@ class BayesNetClassifier(BaseClassifier):
 
     def _parameter_learner(self) -> ParameterLearner:
         if isinstance(self.parameters, ParameterLearner):
-            if self.missing == "em":
-                raise ValueError("missing='em' belongs to parameters='ml'; set it on the parameter learner instead")
             return self.parameters
-        learner = named_parameters(self.parameters, self.smoothing, self.n_jobs, self.random_state)
-        if self.missing != "em":
-            return learner
-        if not isinstance(learner, MaximumLikelihood):
-            raise ValueError(
-                f"missing='em' belongs to parameters='ml'; parameters={self.parameters!r} has no such step"
-            )
-        learner.missing = "em"
-        return learner
+        return named_parameters(self.parameters, self.smoothing, self.n_jobs, self.random_state)
+
+    def _makers(self) -> Mapping[str, Callable[[], Any]]:
+        return {"structure": self._structure_learner, "parameters": self._parameter_learner}
 
     def _store(
         self, classes: NDArray[Any], schema: Schema, structure: StructureResult, parameters: ParameterResult
@@ -228,8 +223,7 @@ class BayesNetClassifier(BaseClassifier):
         """A fitted classifier around a network, for instance one read from a file; its first variable is the class."""
         classifier = cls(structure=network.dag)
         classes = network.schema.target.labels
-        classifier.n_features_in_ = len(network.schema.features)
-        classifier.feature_names_in_ = np.array(network.schema.names[1:], dtype=object)
+        set_feature_names(classifier, network.schema.names[1:])
         return classifier._store(classes, network.schema, StructureResult(network.dag), ParameterResult(network))
 
     def explain(self, X: Any, *, target: Any = None, against: Any = None) -> Explanation:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.data.encode import categorical_mask
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.streaming import Counts, Stream
+from marginbayes.estimators.validation import set_feature_names
 from marginbayes.network.json import (
     check_header,
     format_document,
@@ -17,7 +19,7 @@ from marginbayes.network.json import (
     schema_from_dict,
     schema_to_dict,
 )
-from marginbayes.network.writing import write_text
+from marginbayes.verification.files import write_text
 
 if TYPE_CHECKING:
     from marginbayes.estimators.aode import AODEClassifier
@@ -36,6 +38,8 @@ def write_aode(classifier: AODEClassifier, path: str | PathLike[str]) -> None:
         "version": VERSION,
         "frequency_limit": float(classifier.frequency_limit),
         "smoothing": float(classifier.smoothing),
+        "class_weight": _weights_to_plain(classifier.class_weight, stream.schema),
+        "categorical_features": _categories_to_plain(classifier.categorical_features, stream.schema),
         **schema_to_dict(stream.schema),
         "classes": _plain(stream.counts.classes),
         "single": _plain(stream.counts.single),
@@ -60,9 +64,10 @@ def _from_dict(document: Any) -> AODEClassifier:
     classifier = AODEClassifier(
         float(_numbers(document["frequency_limit"], "frequency_limit", ())),
         smoothing=float(_numbers(document["smoothing"], "smoothing", ())),
+        class_weight=_weights(document.get("class_weight"), schema),
+        categorical_features=_categories(document.get("categorical_features", "from_dtype"), schema),
     )
-    classifier.n_features_in_ = len(schema.features)
-    classifier.feature_names_in_ = np.array(schema.names[1:], dtype=object)
+    set_feature_names(classifier, schema.names[1:])
     return classifier._store(Stream(schema.target.labels, schema, _counts(document, schema)))
 
 
@@ -73,6 +78,32 @@ def _counts(document: dict[str, Any], schema: Schema) -> Counts:
         _numbers(document["single"], "single", (classes, levels)),
         _numbers(document["pairs"], "pairs", (classes, levels, levels)),
     )
+
+
+def _weights_to_plain(class_weight: Any, schema: Schema) -> Any:
+    """One number for each class, in their order, for a dictionary."""
+    if class_weight is None or isinstance(class_weight, str):
+        return class_weight
+    return [float(class_weight.get(label, 1.0)) for label in schema.target.levels]
+
+
+def _weights(value: Any, schema: Schema) -> Any:
+    if value is None or value == "balanced":
+        return value
+    weights = _numbers(value, "class_weight", (schema.target.cardinality,))
+    return dict(zip(schema.target.levels, weights.tolist(), strict=True))
+
+
+def _categories_to_plain(choice: Any, schema: Schema) -> Any:
+    """Names, however the columns were chosen."""
+    chosen = categorical_mask(choice, schema.names[1:])
+    return [name for name, categorical in zip(schema.names[1:], chosen, strict=True) if categorical] or "from_dtype"
+
+
+def _categories(value: Any, schema: Schema) -> Any:
+    if value != "from_dtype" and not (isinstance(value, list) and all(name in schema.names[1:] for name in value)):
+        raise ValueError('"categorical_features" names columns that are not there')
+    return value
 
 
 def _numbers(value: Any, what: str, shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from marginbayes.structure import ChowLiuTAN, NaiveBayes, StructureLearner, Stru
 if TYPE_CHECKING:
     from marginbayes.estimators.base import BaseClassifier
 
-__all__ = ["NOTHING_YET", "Counts", "Stream", "can_stream", "check_batchwise"]
+__all__ = ["NOTHING_YET", "Counts", "Stream", "can_stream", "check_batchwise", "known_classes"]
 
 Floats = NDArray[np.float64]
 
@@ -89,9 +89,11 @@ class Stream:
     missing_level: bool = False
 
     @classmethod
-    def opened(cls, estimator: BaseClassifier, data: Training, classes: Any, with_pairs: bool) -> Stream:
+    def opened(
+        cls, estimator: BaseClassifier, data: Training, classes: NDArray[Any] | None, with_pairs: bool
+    ) -> Stream:
         """A stream whose first batch is this; it fixes the classes and the cut points."""
-        known = data.classes if classes is None else np.unique(np.asarray(classes))
+        known = data.classes if classes is None else classes
         data.labels = _labels_among(known, data)
         data.classes = known
         missing_level = getattr(estimator, "missing", None) == "level"
@@ -177,6 +179,18 @@ def check_batchwise(class_weight: Any) -> None:
             f"class_weight={class_weight!r} needs the sizes of all classes, which no batch knows; give partial_fit a "
             "dictionary of weights, or use fit"
         )
+
+
+def known_classes(stream: Stream | None, classes: Any) -> NDArray[Any] | None:
+    """All classes of a stream, before its first batch those given; None if that batch is to say."""
+    given = None if classes is None else np.unique(np.asarray(classes))
+    if stream is None or given is None:
+        return given if stream is None else stream.classes
+    if not np.array_equal(given, stream.classes):
+        raise ValueError(
+            f"classes={classes!r} is not the same as in the first call of partial_fit, {stream.classes.tolist()}"
+        )
+    return stream.classes
 
 
 def _levels_of(schema: Schema, i: int) -> slice:

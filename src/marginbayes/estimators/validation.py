@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import date, time, timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_consistent_length, column_or_1d, compute_sample_weight
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from marginbayes.data.frame import Frame, is_frame, is_missing, read_frame
+from marginbayes.data.frame import DATES, Frame, array_names, as_array, is_frame, is_missing, read_frame
+from marginbayes.estimators.weights import check_weights
 
-__all__ = ["Training", "check_cost", "check_prior", "read_features", "read_training"]
+__all__ = [
+    "Training",
+    "check_cost",
+    "check_prior",
+    "names_at_fit",
+    "read_features",
+    "read_training",
+    "set_feature_names",
+]
 
 Floats = NDArray[np.float64]
 # Types of labels that libraries keep in arrays of their own, so that some may be missing; by their kind.
-# What no class is: files could not tell it from a number.
-DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 NULLABLE = {"i": np.int64, "u": np.uint64, "b": np.bool_}
 
 
@@ -34,15 +40,22 @@ class Training:
 
 
 def read_training(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None, *, reset: bool = True
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    class_weight: Any = None,
+    *,
+    classes: NDArray[Any] | None = None,
+    reset: bool = True,
 ) -> Training:
-    """Training data after all checks; rows of weight zero are as if absent."""
+    """Training data after all checks; rows of weight zero are as if absent, and y may lack some of `classes`."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     frame = read_features(estimator, X, reset=reset)
     name = _target_name(y, frame.names)
     y = _check_labels(y, frame.n_rows)
-    weights = _check_weights(sample_weight, class_weight, y)
+    weights = check_weights(sample_weight, class_weight, y, classes)
     if weights is not None and (weights == 0).any():
         kept = np.flatnonzero(weights)
         frame = frame.take(kept)
@@ -53,8 +66,8 @@ def read_training(
 def read_features(estimator: Any, X: Any, *, reset: bool = False) -> Frame:
     """Table of features; at predict its columns in the order of `fit`."""
     if not is_frame(X):
-        array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-        frame = read_frame(array)
+        table = as_array(X) if isinstance(X, Sequence) else X
+        frame = read_frame(validate_data(estimator, table, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
         if reset:
             estimator._frame_names = None
         names = None if reset else getattr(estimator, "feature_names_in_", None)
@@ -64,14 +77,33 @@ def read_features(estimator: Any, X: Any, *, reset: bool = False) -> Frame:
         raise ValueError("Found array with 0 sample(s): the table has no rows")
     if not frame.names:
         raise ValueError(f"0 feature(s) (shape=({frame.n_rows}, 0)) while a minimum of 1 is required.")
-    names = getattr(estimator, "feature_names_in_", getattr(estimator, "_frame_names", None))
-    if not reset and names is not None:
+    names = None if reset else _names_to_find(estimator, frame)
+    if names is not None:
         return _in_order_of_fit(frame, list(names))
     # Sets or checks n_features_in_ and feature_names_in_; the values are read column by column later.
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     if reset:  # scikit-learn keeps no names that are not strings
         estimator._frame_names = frame.names
     return frame
+
+
+def set_feature_names(estimator: Any, names: Sequence[str]) -> None:
+    """Names of the columns as `fit` keeps them: none where they are those of an array."""
+    estimator.n_features_in_ = len(names)
+    if tuple(names) != array_names(len(names)):
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def names_at_fit(estimator: Any) -> Sequence[str] | None:
+    """Names by which columns are found at predict; None where they go by position."""
+    names: Sequence[str] | None = getattr(estimator, "feature_names_in_", getattr(estimator, "_frame_names", None))
+    return names
+
+
+def _names_to_find(estimator: Any, frame: Frame) -> Sequence[str] | None:
+    """The same; columns called like those of an array are found by these names."""
+    names, own = names_at_fit(estimator), array_names(estimator.n_features_in_)
+    return own if names is None and {*frame.names} == {*own} else names
 
 
 def _in_order_of_fit(frame: Frame, names: list[str]) -> Frame:
@@ -108,7 +140,9 @@ def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     kind = getattr(getattr(y, "dtype", None), "kind", None)
     if kind in NULLABLE and not isinstance(y.dtype, np.dtype) and not y.isna().any():
         y = y.to_numpy(dtype=NULLABLE[kind])  # which would become floats else
-    y = column_or_1d(y, warn=True)
+    elif kind == "O":
+        y = np.asarray(y)  # so that categories keep their type
+    y = column_or_1d(as_array(y) if isinstance(y, Sequence) else y, warn=True)
     if y.dtype.kind == "O":
         for row, label in enumerate(y):
             if is_missing(label):
@@ -121,37 +155,6 @@ def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     if len(y) != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {len(y)}")
     return np.asarray(y)
-
-
-def _check_weights(sample_weight: Any, class_weight: Any, y: NDArray[Any]) -> Floats | None:
-    if sample_weight is None and class_weight is None:
-        return None
-    weights = np.ones(len(y))
-    if sample_weight is not None:
-        weights = (
-            np.full(len(y), sample_weight, float) if np.isscalar(sample_weight) else _weight_array(sample_weight, y)
-        )
-        if (weights < 0).any():
-            raise ValueError(
-                f"Negative values in data passed to sample_weight: row {int(np.argmax(weights < 0))} (from 0)"
-            )
-        if not weights.any():
-            raise ValueError("Sample weights must contain at least one non-zero number: all of sample_weight is zero")
-    if class_weight is not None:
-        there = weights > 0  # rows of weight zero do not count towards the size of their class
-        weights[there] *= compute_sample_weight(class_weight, y[there])
-        if not weights.any():
-            raise ValueError("class_weight leaves no row with a weight above zero; give some class more")
-    return weights
-
-
-def _weight_array(sample_weight: Any, y: NDArray[Any]) -> Floats:
-    # A copy: class weights are multiplied in.
-    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", copy=True)
-    if weights.ndim != 1:
-        raise ValueError("Sample weights must be 1D array or scalar")
-    check_consistent_length(weights, y)
-    return np.asarray(weights)
 
 
 def check_prior(prior: Mapping[Any, float] | Any, classes: NDArray[Any]) -> Floats:
@@ -172,18 +175,27 @@ def check_prior(prior: Mapping[Any, float] | Any, classes: NDArray[Any]) -> Floa
 
 def check_cost(cost: Any, classes: NDArray[Any]) -> Floats:
     """Square matrix: row = true class, column = class that is predicted; a data frame is read by its labels."""
-    if hasattr(cost, "loc"):
-        for labels in (cost.index, cost.columns):
-            if sorted(map(repr, labels)) != sorted(map(repr, classes.tolist())):
-                raise ValueError(
-                    f"rows and columns of cost must be called as the classes, {_listed(classes.tolist())}, "
-                    f"not {_listed(list(labels))}; or give an array"
-                )
-        cost = cost.loc[classes.tolist(), classes.tolist()]
-    matrix = np.asarray(cost, np.float64)
+    matrix = np.asarray(_by_labels(cost, classes.tolist()) if is_frame(cost) else cost, np.float64)
     if matrix.shape != (len(classes), len(classes)) or not np.isfinite(matrix).all():
         raise ValueError(
             f"cost must be a {len(classes)} x {len(classes)} matrix of numbers, "
             "row = true class, column = predicted class"
         )
     return matrix
+
+
+def _by_labels(cost: Any, classes: list[Any]) -> NDArray[Any]:
+    """The cells of a data frame in the order of the classes; the rows of one without an index go as its columns."""
+    if hasattr(cost, "index"):
+        rows, columns = cost.index.tolist(), cost.columns.tolist()
+    else:
+        rows = columns = list(read_frame(cost).names)
+        classes = [str(label) for label in classes]
+    for labels in (rows, columns):
+        if len(labels) != len(classes) or not all(label in labels for label in classes):
+            raise ValueError(
+                f"rows and columns of cost must be called as the classes, {_listed(classes)}, not {_listed(labels)}; "
+                "give an array, or a pandas frame with these labels"
+            )
+    places = np.ix_([rows.index(label) for label in classes], [columns.index(label) for label in classes])
+    return np.asarray(cost)[places]

@@ -69,7 +69,7 @@ def group_logs(x: Floats, chunks: Cells, pooled: int, out: Floats) -> None:
     for g in range(pooled):
         top[g] = top[g].max()
     for g in range(len(top)):
-        for c in range(top.shape[1]):
+        for c in range(out.shape[1]):
             top[g, c] = max(top[g, c], LOWEST)
     shifted = np.empty_like(x)
     for i in range(len(x)):

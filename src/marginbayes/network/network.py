@@ -16,7 +16,7 @@ from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.network.evaluate import Evaluator
-from marginbayes.network.writing import write_text
+from marginbayes.verification.files import write_text
 
 __all__ = ["Network"]
 
@@ -65,6 +65,10 @@ class Network:
             raise ValueError(
                 f"the table of {name!r} has a row whose probabilities sum to more than one or are undefined"
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and pickled: not the plans for answers, which are larger and soon made again."""
+        return {**self.__dict__, "_evaluators": {}}
 
     def __eq__(self, other: object) -> bool:
         """Same variables, same graph, and tables that agree to the last bit."""
@@ -141,15 +145,14 @@ class Network:
         """
         from marginbayes.network.query import query
 
-        return query(
-            self, [variables] if isinstance(variables, str) else list(variables), given or {}, likelihood or {}
-        )
+        asked = [variables] if isinstance(variables, str) else list(variables)
+        return query(self, asked, _evidence(given), _evidence(likelihood))
 
     def most_probable(self, given: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], float]:
         """The most probable explanation: the best level of every variable given the evidence, and its log joint."""
         from marginbayes.network.query import most_probable
 
-        return most_probable(self, given or {})
+        return most_probable(self, _evidence(given))
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Rows:
         """Rows drawn from the network by ancestral sampling."""
@@ -248,6 +251,11 @@ class Network:
         from marginbayes.network.interop import from_pyagrum
 
         return from_pyagrum(bn, target)
+
+
+def _evidence(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A dictionary, also of a row of a pandas frame."""
+    return {} if given is None else dict(given)
 
 
 def _frozen(table: Any) -> Floats:

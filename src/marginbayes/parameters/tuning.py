@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
@@ -135,12 +135,14 @@ class Tuned(ParameterLearner):
         grid = self.grid if self.grid is not None else getattr(self.learner, "GRID", None)
         if not grid:
             raise ValueError(f"{kind} has no grid of its own; give one, such as grid={{'smoothing': [1.0, 0.1]}}")
+        if not isinstance(grid, Mapping):
+            raise ValueError(f"the grid is {grid!r}; give a dictionary, such as {{'smoothing': [1.0, 0.1]}}")
         known = self.learner.get_params()
         for name, values in grid.items():
             if name not in known:
                 raise ValueError(f"{kind} has no parameter {name!r}; it has {', '.join(sorted(known))}")
-            if not len(values):
-                raise ValueError(f"the grid has no value for {name!r}")
+            if isinstance(values, str) or not isinstance(values, Sized) or not len(values):
+                raise ValueError(f"the grid gives {name!r} {values!r}; give it a list of the values to try")
         return {name: list(values) for name, values in grid.items()}
 
     def _split(self, rows: Rows) -> list[tuple[Rows, Rows]]:

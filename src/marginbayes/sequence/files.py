@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.estimators.validation import names_at_fit
 from marginbayes.network.json import (
     check_header,
     format_document,
@@ -16,9 +17,9 @@ from marginbayes.network.json import (
     schema_from_dict,
     schema_to_dict,
 )
-from marginbayes.network.writing import write_text
 from marginbayes.sequence.learners import WeightResult
 from marginbayes.sequence.model import ChainModel
+from marginbayes.verification.files import write_text
 
 if TYPE_CHECKING:
     from marginbayes.sequence.labeler import SequenceLabeler
@@ -36,7 +37,7 @@ Floats = NDArray[np.float64]
 
 def write_labeler(labeler: SequenceLabeler, path: str | PathLike[str]) -> None:
     """Write a fitted labeler, whole or not at all."""
-    names = getattr(labeler, "feature_names_in_", None)
+    names = names_at_fit(labeler)
     start, steps, emission = labeler.model_.tables(labeler.weights_)
     sequence = labeler.sequence
     document = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.data.frame import Column, Frame, LevelColumn, read_frame
+from marginbayes.data.frame import Column, Frame, LevelColumn, as_array, read_frame
 
 __all__ = ["Chains", "chains_of", "id_column", "separate_ids"]
 
@@ -71,7 +72,7 @@ def _codes(column: Column, n_rows: int) -> NDArray[np.intp]:
 
 
 def _as_column(ids: Any) -> Column:
-    array = np.asarray(ids)
+    array = as_array(ids) if isinstance(ids, Sequence) else np.asarray(ids)
     if array.ndim != 1:
         raise ValueError(f"sequence has the shape {array.shape}; give one id for each row")
     if array.dtype.kind in "iu":

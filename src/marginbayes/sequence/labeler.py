@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from marginbayes.data.encode import Encoder, categorical_mask
-from marginbayes.data.frame import Frame, is_frame, read_frame
+from marginbayes.data.frame import Frame
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
+from marginbayes.estimators.nested import NamedLearners
 from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.validation import Training, read_features, read_training
 from marginbayes.network import Network
@@ -33,7 +35,7 @@ Floats = NDArray[np.float64]
 DECODINGS = ("viterbi", "marginal")
 
 
-class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
     """Labels sequences, such as the residues of proteins, by a hidden-Markov-shaped Bayesian network.
 
     Parameters
@@ -125,7 +127,7 @@ class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n_samples,), default=None
             Equal for all rows of a sequence.
         """
-        learner = named_learner(self.parameters, self.smoothing)
+        learner = self._learner()
         self._check(sequence)
         self._check_whole(X, sequence, sample_weight)
         data = read_training(self, X, y, sample_weight)
@@ -142,6 +144,12 @@ class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warn_if_interrupted(result)
         return self._store(data.classes, schema, model, result, examples)
 
+    def _learner(self) -> WeightLearner:
+        return named_learner(self.parameters, self.smoothing)
+
+    def _makers(self) -> Mapping[str, Callable[[], WeightLearner]]:
+        return {"parameters": self._learner}
+
     def _check(self, sequence: Any) -> None:
         if self.decoding not in DECODINGS:
             raise ValueError(f"decoding={self.decoding!r} is not known; say {' or '.join(map(repr, DECODINGS))}")
@@ -152,7 +160,7 @@ class SequenceLabeler(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Refuse a weight of zero for some rows of a sequence: without them, others would become neighbours."""
         if sample_weight is None or np.isscalar(sample_weight) or (sequence is None and self.sequence is None):
             return
-        weights, frame = np.asarray(sample_weight, float), read_frame(X if is_frame(X) else np.asarray(X))
+        weights, frame = np.asarray(sample_weight, float), read_features(self, X, reset=True)
         ids = sequence if self.sequence is None else separate_ids(frame, self.sequence)[1]
         if weights.shape == (frame.n_rows,):  # else the shape is what is refused, later
             _chain_weights(weights, chains_of(ids, frame.n_rows))

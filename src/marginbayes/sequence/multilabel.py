@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
+from marginbayes.estimators.nested import NamedLearners
 from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.validation import read_features
 from marginbayes.graph import Dag
@@ -20,7 +21,7 @@ from marginbayes.network import Network
 from marginbayes.scores.information import conditional_mutual_information
 from marginbayes.sequence.learners import WeightLearner, WeightResult, named_learner
 from marginbayes.sequence.likeliest import likeliest_tree
-from marginbayes.sequence.targets import Targets, learn_schema, read_targets
+from marginbayes.sequence.targets import Targets, as_targets, learn_schema, read_targets
 from marginbayes.sequence.tree import TreeExamples, TreeModel
 from marginbayes.solvers import Certificate
 
@@ -32,7 +33,7 @@ Integers = NDArray[np.int64]
 DECODINGS = ("marginal", "joint")
 
 
-class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc]
     """Predicts several correlated targets of each row: a tree over the targets, all features children of each target.
 
     Parameters
@@ -106,7 +107,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         y : array-like or data frame of shape (n_samples, n_targets) or (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
         """
-        learner = named_learner(self.parameters, self.smoothing)
+        learner = self._learner()
         if self.decoding not in DECODINGS:
             raise ValueError(f"decoding={self.decoding!r} is not known; say {' or '.join(map(repr, DECODINGS))}")
         targets = read_targets(self, X, y, sample_weight)
@@ -124,6 +125,12 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         proper = model.rows.are_proper(result.weights)
         self.weights_ = result.weights if proper else likeliest_tree(examples, result.weights)
         return self
+
+    def _learner(self) -> WeightLearner:
+        return named_learner(self.parameters, self.smoothing)
+
+    def _makers(self) -> Mapping[str, Callable[[], WeightLearner]]:
+        return {"parameters": self._learner}
 
     def _parents(self, targets: Targets) -> tuple[int, ...]:
         n = len(targets.names)
@@ -174,7 +181,10 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows in which every target is predicted right."""
-        right = np.equal(self.predict(X), np.asarray(y))
+        predicted, given = self.predict(X), as_targets(y)
+        if given.shape != predicted.shape:
+            raise ValueError(f"y has the shape {given.shape}, but the labels of X have {predicted.shape}")
+        right = np.equal(predicted, given)
         whole = right if right.ndim == 1 else np.all(right, axis=1)
         return float(np.average(whole, weights=sample_weight))
 

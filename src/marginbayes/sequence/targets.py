@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from marginbayes.data.encode import Encoder, categorical_mask
-from marginbayes.data.frame import Frame, is_frame, is_missing
+from marginbayes.data.frame import Frame, as_array, is_frame, is_missing, read_frame
 from marginbayes.data.mdlp import interval_labels
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.estimators.validation import read_training
 
-__all__ = ["Targets", "learn_schema", "read_targets"]
+__all__ = ["Targets", "as_targets", "learn_schema", "read_targets"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -34,12 +33,23 @@ class Targets:
     flat: bool
 
 
+def as_targets(y: Any) -> NDArray[Any]:
+    """Array of labels; of objects where the columns of a frame, or of nested lists, have types of their own."""
+    if not is_frame(y):
+        return as_array(y)
+    frame = read_frame(y).source
+    cells = np.empty(frame.shape, object)
+    for k in range(frame.shape[1]):
+        cells[:, k] = frame[:, k].to_list()
+    return cells
+
+
 def read_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
     """Training data after all checks; rows of weight zero are as if absent."""
-    if y is None or np.asarray(y).ndim != 2:
+    if y is None or as_targets(y).ndim != 2:
         data = read_training(estimator, X, y, sample_weight)
         return Targets(data.frame, (data.target,), (data.classes,), data.labels[None], data.weights, flat=True)
-    columns = [_checked(column, k) for k, column in enumerate(_columns(y))]
+    columns = [_checked(column, k) for k, column in enumerate(as_targets(y).T)]
     if not columns:
         raise ValueError("y has no column; give at least one target")
     data = read_training(estimator, X, columns[0], sample_weight)
@@ -57,14 +67,6 @@ def read_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
     )
 
 
-def _columns(y: Any) -> list[NDArray[Any]]:
-    """One array for each target; those of a frame are independent columns, each of its own type."""
-    if is_frame(y):
-        frame = nw.from_native(y, eager_only=True)
-        return [np.array(frame[:, k].to_list(), object) for k in range(frame.shape[1])]
-    return list(np.asarray(y).T)
-
-
 def _checked(column: NDArray[Any], k: int) -> NDArray[Any]:
     cells = column.tolist()
     missing = [is_missing(v) for v in cells]
@@ -78,8 +80,7 @@ def _checked(column: NDArray[Any], k: int) -> NDArray[Any]:
 
 def _names(y: Any, n: int, features: tuple[str, ...]) -> tuple[str, ...]:
     """Names of the columns of y, else y0, y1, ...; underscores are added until no feature is called so."""
-    columns = nw.from_native(y, eager_only=True).columns if is_frame(y) else None
-    names = [f"y{k}" if columns is None else str(columns[k]) for k in range(n)]
+    names = list(read_frame(y).names) if is_frame(y) else [f"y{k}" for k in range(n)]
     for k in range(n):
         while names[k] in features:
             names[k] += "_"

@@ -134,7 +134,7 @@ class TreeModel:
         for k in reversed(self.order):
             together = up[k][:, None, :] + tables[k]
             value = logsumexp(together, axis=2)
-            given[k] = np.exp(together - value[:, :, None])
+            given[k] = _shares(together, value[:, :, None])
             if self.parents[k] >= 0:
                 up[self.parents[k]] += value
             else:
@@ -158,6 +158,13 @@ class TreeModel:
             if self.parents[k] >= 0:
                 tables[self.parents[k]] += level[:, 0]
         return self.flatten(tables, cells)
+
+
+def _shares(logs: Floats, total: Floats) -> Floats:
+    """Exponentials of the last axis over their sum; equal ones where all is impossible."""
+    shares = np.full_like(logs, -np.log(logs.shape[-1]))
+    np.subtract(logs, total, out=shares, where=total > -np.inf)
+    return np.exp(shares, out=shares)
 
 
 def _parents_first(parents: tuple[int, ...]) -> tuple[int, ...]:

@@ -184,7 +184,7 @@ class _Rounds:
             self._look(point)
             if self._gap() <= self.tol:
                 return "optimal"
-            if len(self.known.owners) == size:
+            if len(self.known.owners) == size and steps < max_iter:
                 if self.share <= 0.0:
                     return "no labelling violates its margin by more than rounding"
                 # The known labellings suffice; what is left is the error of the restricted problem.

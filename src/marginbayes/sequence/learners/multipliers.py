@@ -35,6 +35,8 @@ KIND = "sequence-margin"
 PAD = 1e-9
 COOLING, COLDEST, WARM = 0.25, 1e-4, 0.05
 LOOK_EVERY = 15
+# Probabilities that rounding may have moved by more than this are no distribution to prove anything with.
+SPOILT = 3e-9
 # The smooth problem is solved well enough when its error is below this share of what smoothing itself costs.
 ENOUGH = 0.2
 
@@ -161,8 +163,11 @@ class _Solver:
         gain = self.strength * self.margin * found.loss
         objective = self._improve(weights)
         share = self.regularizer.largest_share(pull, gain)
-        bound = share * gain - self.regularizer.conjugate(share * pull)
-        if bound > self.dual.bound:
+        lost = self._rounding(potentials)
+        bound = (
+            share * gain - self.regularizer.conjugate(share * pull) - lost * self.strength * float(self.examples.weights.sum())
+        )
+        if bound > self.dual.bound and lost <= SPOILT:
             self.dual = _Dual(bound, potentials, potential_margin, share)
         if share > 0:
             self._improve(self.regularizer.best_weights(share * pull))
@@ -170,6 +175,11 @@ class _Solver:
         smoothing_cost = objective - self.regularizer.value(weights) - gain + float((weights * pull).sum())
         error = self.regularizer.value(weights) + self.regularizer.conjugate(pull) - float((weights * pull).sum())
         return self._gap() <= self.tol or error <= ENOUGH * smoothing_cost
+
+    def _rounding(self, potentials: Floats) -> float:
+        """What an example's probabilities may lose to rounding: as much as the logarithms that they come from."""
+        size = float(np.abs(self.examples.true_features).sum() / self.examples.weights.sum())
+        return float(np.finfo(float).eps * np.abs(potentials).max(initial=0.0) * size)
 
     def _improve(self, weights: Floats) -> float:
         """Objective of these weights; they are kept if they are the best so far."""
