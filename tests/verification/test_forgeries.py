@@ -190,9 +190,11 @@ def test_classes_of_the_schema_cannot_be_left_out(part: str) -> None:
     structure = ExactMargin("sm") if part == "structure" else "nb"
     whole, two = (BayesNetClassifier(structure, MarginHybrid()).fit(X[y < n], y[y < n]) for n in (3, 2))
     result = two.structure_result_ if part == "structure" else two.parameter_result_
-    entries = [{"name": v.name, "levels": [str(level) for level in v.levels]} for v in whole.schema_.variables]
+    entries = [
+        {"name": v.name, "levels": [str(level) for level in v.levels], "cuts": None} for v in whole.schema_.variables
+    ]
     document = result.certificate.to_document(entries)
-    refuse(document, np.vstack([y, X.astype(int).T]), match="the schema")
+    refuse(document, np.vstack([y, X.astype(int).T]), match="the numbers of levels differ from those of the schema")
 
 
 def test_evidence_that_is_no_evidence_is_refused_in_one_sentence() -> None:

@@ -176,3 +176,59 @@ def test_rows_of_a_class_that_the_certificate_does_not_know_are_not_left_out(tmp
     verify_table(document, columns, half.astype(float))
     columns[names[0]] = [label if there else None for label, there in zip(y.tolist(), half, strict=True)]
     verify_table(document, columns)
+
+
+def with_schema(path) -> dict[str, Any]:
+    """A certificate of a structure with its schema, from a file."""
+    X, y, _ = exclusive_or()
+    BayesNetClassifier(ExactMargin("sm")).fit(X, y).save_certificates(path)
+    return read_document(path)
+
+
+def test_the_names_of_the_evidence_are_those_of_the_schema(tmp_path) -> None:
+    document = with_schema(tmp_path / "c.json")
+    forged = copy.deepcopy(document)
+    forged["evidence"]["names"][1:] = forged["evidence"]["names"][:0:-1]
+    refuse(resealed(forged), exclusive_or()[2], match="the names of the variables differ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("cuts", [None, 6.15]), ("cuts", "x"), ("levels", None), ("name", [1]), ("cuts", KeyError)]
+)
+def test_a_schema_that_is_none_is_refused(tmp_path, name: str, value: Any) -> None:
+    forged = copy.deepcopy(with_schema(tmp_path / "c.json"))
+    if value is KeyError:
+        del forged["schema"][1][name]
+    else:
+        forged["schema"][1][name] = value
+    with pytest.raises(CertificateError, match="the schema does not say of every variable"):
+        verify_table(resealed(forged), {})
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": "marginbayes-certificate"', "\ud800"])
+def test_a_file_that_cannot_be_read_is_no_certificate(tmp_path, text: str) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    with pytest.raises(CertificateError, match="is not JSON"):
+        read_document(path)
+
+
+def test_numbers_that_json_does_not_know_are_refused(tmp_path) -> None:
+    path = tmp_path / "c.json"
+    with_schema(path)
+    path.write_text(path.read_text().replace('"objective": ', '"objective": NaN, "was": ', 1))
+    document = read_document(path)
+    del document["was"]
+    refuse(document, exclusive_or()[2], match="JSON has no word for")
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_absurd_numbers_are_refused_and_not_counted_through(k: int) -> None:
+    document, codes = exact(k=k)
+    levels = copy.deepcopy(document)
+    levels["evidence"]["cardinalities"][0] = 10**12
+    refuse(resealed(levels), codes, match="out of all proportion")
+    if k == 1:
+        parents = copy.deepcopy(document)
+        parents["evidence"]["class_parents"] = 10**12
+        refuse(resealed(parents), codes)

@@ -17,6 +17,8 @@ __all__ = ["Report", "verify", "verify_table"]
 
 # A claimed number may differ from the one computed anew by this much, relative to its size.
 ROUNDING = 1e-9
+# A variable may have levels that do not occur, but hardly so many more than there are cells.
+MOST_LEVELS = 1_000_000
 
 # From the document, the codes (class first, one line a variable) and the weights to objective and bound. Each module
 # of checks puts its own here.
@@ -91,6 +93,8 @@ def _check_levels(document: Mapping[str, Any], codes: NDArray[np.int64]) -> None
         raise CertificateError("the numbers of levels differ from those of the schema")
     if len(certified) != len(codes):
         raise CertificateError(f"the certificate is about {len(certified)} variables, the data have {len(codes)}")
+    if any(n > codes.size + MOST_LEVELS for n in certified):
+        raise CertificateError(f"{max(certified)} levels are out of all proportion to the data")
     if (codes < 0).any() or (codes > np.array(certified)[:, None]).any():
         raise CertificateError("the data have codes beyond the numbers of levels in the certificate")
 

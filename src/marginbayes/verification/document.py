@@ -66,7 +66,10 @@ def plain(value: Any) -> Any:
 def digest(document: Mapping[str, Any]) -> str:
     """Fingerprint of everything but the digest itself."""
     rest = {key: value for key, value in document.items() if key != "digest"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise CertificateError(f"the certificate holds what JSON has no word for: {error}") from None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -85,13 +88,31 @@ def check_document(document: Mapping[str, Any]) -> None:
         raise CertificateError(f"the certificate lacks, or has besides what it should, {', '.join(sorted(odd))}")
     if document["digest"] != digest(document):
         raise CertificateError("the certificate was changed after it was written: its digest does not fit")
+    if document["schema"] is not None and not _is_schema(document["schema"]):
+        raise CertificateError("the schema does not say of every variable its name, its levels and its cuts")
+
+
+def _is_schema(schema: Any) -> bool:
+    """Whether these are variables: each with a name, levels, and cuts or None."""
+    return isinstance(schema, list) and all(
+        isinstance(variable, dict)
+        and isinstance(variable.get("name"), str)
+        and isinstance(variable.get("levels"), list)
+        and "cuts" in variable
+        and (variable["cuts"] is None or _are_numbers(variable["cuts"]))
+        for variable in schema
+    )
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) in (int, float) for value in values)
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
     """Certificate in a file; not checked yet."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise CertificateError(f"{path} is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise CertificateError(f"{path} holds no certificate")

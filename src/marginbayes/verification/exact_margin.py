@@ -38,6 +38,8 @@ def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], we
     check_sense(document, "max")
     if claim["margin"] not in ("sm", "sbm"):
         raise CertificateError(f"the margin {claim['margin']!r} is neither 'sm' nor 'sbm'")
+    if document["schema"] is not None and claim["names"] != [variable["name"] for variable in document["schema"]]:
+        raise CertificateError("the names of the variables differ from those of the schema")
     margins = Margins(*merged(codes, weights, claim["cardinalities"]), claim)
     check_weight(claim, margins.weights)
     tops, allowed = _rules(claim)
@@ -82,7 +84,8 @@ def _rules(claim: Mapping[str, Any]) -> tuple[list[tuple[int, ...]], Flags]:
     allowed[:, 0] = [i not in kept for i in range(n)]
     above = {a for a, b in required if b == 0}
     free = [f for f in range(1, n + 1) if f - 1 not in dropped | kept and (f, 0) not in forbidden]
-    tops = [t for m in range(int(claim["class_parents"]) + 1) for t in combinations(free, m) if above <= set(t)]
+    most = min(int(claim["class_parents"]), len(free))
+    tops = [t for m in range(most + 1) for t in combinations(free, m) if above <= set(t)]
     return tops, allowed
 
 
