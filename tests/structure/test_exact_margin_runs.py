@@ -17,7 +17,7 @@ from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.structure.exact import checkpoint as checkpoints
 from marginbayes.structure.exact import tree
-from marginbayes.structure.exact.instance import MemoryLimit
+from marginbayes.structure.exact.instance import Instance, MemoryLimit
 from marginbayes.structure.exact.learner import ExactMargin
 from marginbayes.verification import verify
 from tests.oracles.exact import random_problem, soft_margin
@@ -163,6 +163,17 @@ def test_memory_that_runs_out_anywhere_loses_no_set_of_class_parents(after, tmp_
     assert resumed.certificate.status == "optimal"
     assert resumed.certificate.objective == pytest.approx(whole.certificate.objective, rel=1e-6)
     verify(resumed.certificate.to_document(), problem[1].codes)
+
+
+def test_without_any_room_for_rows_there_is_a_structure_and_a_bound_that_hold(problem, monkeypatch) -> None:
+    def nowhere(_: Instance) -> None:
+        raise MemoryLimit("as if")
+
+    monkeypatch.setattr(Instance, "_store", property(nowhere))
+    with pytest.warns(RuntimeWarning, match="memory limit"):
+        found = ExactMargin(p=0.8).learn(*problem).certificate
+    assert found.bound > found.objective
+    verify(found.to_document(), problem[1].codes)
 
 
 def test_no_nodes_means_none(problem) -> None:

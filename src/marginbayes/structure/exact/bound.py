@@ -113,10 +113,10 @@ def evaluate(instance: Instance, top: int, multipliers: Multipliers) -> Evaluate
     from marginbayes.kernels.exact_margins import weighted_rows
 
     rows = multipliers.rows.astype(np.int64)
-    dense = instance.rows(rows)
-    values = np.zeros(dense.shape[1])
+    values = np.zeros(instance.n_features * instance.n_options)
     weights = multipliers.values(instance)
-    weighted_rows(dense, rows, weights, values)
+    if len(rows):  # the first bound of all needs no memory for rows
+        weighted_rows(instance.rows(rows), rows, weights, values)
     base = instance.base(top)[multipliers.rows]
     used = float(weights.sum())
     constant = instance.gamma * (instance.samples.total - used) + float(base @ weights)

@@ -125,8 +125,12 @@ class Instance:
 
     @cached_property
     def _store(self) -> tuple[Floats, Flags]:
-        # Memory that is never touched is never taken: the rows in use are what counts.
-        return np.empty((self.n_rows, self.n_features * self.n_options)), np.zeros(self.n_rows, bool)
+        # Memory that is never touched is never taken: the rows in use are what counts. But some systems do not even
+        # lend more than they have.
+        try:
+            return np.empty((self.n_rows, self.n_features * self.n_options)), np.zeros(self.n_rows, bool)
+        except MemoryError as error:
+            raise MemoryLimit(f"there is no room for the coefficients of {self.n_rows} margin rows: {error}") from None
 
     def rows(self, wanted: Ints) -> Floats:
         """The store [row, feature * n_options + option], in which the wanted rows are filled."""
