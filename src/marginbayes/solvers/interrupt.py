@@ -1,14 +1,15 @@
-"""Ctrl-C while compiled code runs, and where a result that it cut short is of no use."""
+"""Ctrl-C: as a wish, while compiled code runs, and where a result that it cut short is of no use."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
-__all__ = ["all_or_nothing", "is_interrupt", "kernel_interrupts", "noticed_interrupt"]
+__all__ = ["all_or_nothing", "interruptible", "is_interrupt", "kernel_interrupts", "noticed_interrupt"]
 
 
 def is_interrupt(error: BaseException | None) -> bool:
@@ -77,3 +78,30 @@ def all_or_nothing() -> Iterator[None]:
                 raise
     if pressed.is_set():
         raise KeyboardInterrupt
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """A function that says whether Ctrl-C was pressed, so that work ends where all is on record; twice, at once.
+
+    Signals reach the main thread alone: elsewhere nothing changes.
+    """
+    pressed: list[bool] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if pressed:
+            signal.default_int_handler(number, frame)
+        pressed.append(True)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # somebody else's handler stays
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)

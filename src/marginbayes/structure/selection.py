@@ -13,11 +13,9 @@ from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.network import Network
 from marginbayes.network.smoothing import log_table
+from marginbayes.parameters.folds import accuracy
 
 __all__ = ["held_out_rates"]
-
-# Log joints that differ by less are equal but for rounding; the first class wins, as in the search.
-TIE = 1e-9
 
 
 def held_out_rates(
@@ -25,7 +23,6 @@ def held_out_rates(
 ) -> NDArray[np.float64]:
     """Share of the test rows that each graph classifies correctly, with tables from the training rows."""
     test = test.take(test.codes[0] < test.cardinalities[0])
-    weights = np.ones(len(test)) if test.weights is None else test.weights
     rates, tables = [], {}
     for dag in dags:
         families = [(*parents, child) for child, parents in enumerate(dag.parents)]
@@ -33,7 +30,5 @@ def held_out_rates(
         for family, counts in zip(new, family_counts(train, new) if new else [], strict=True):
             tables[family] = log_table(counts, kind, smoothing)
         network = Network(schema, dag, tuple(tables[family] for family in families))
-        joint = network.log_joint(test)
-        found = (joint >= joint.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
-        rates.append(np.average(found == test.codes[0], weights=weights))
+        rates.append(accuracy(network.log_joint(test), test.codes[0], test.weights))
     return np.array(rates)

@@ -59,7 +59,9 @@ class Checkpoint:
         try:
             save_search(self.path, search)
         except OSError as error:
-            warnings.warn(f"the checkpoint {self.path} was not written: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"the checkpoint {self.path} was not written: {error.strerror or error}", RuntimeWarning, stacklevel=2
+            )
         self.last = time.perf_counter()
 
 
@@ -135,9 +137,15 @@ def load_search(path: Path, instance: Instance) -> Search:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         meta = json.loads(arrays["meta"].tobytes())
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise ValueError(f"the checkpoint {path} cannot be read ({error}); remove it to start anew") from None
-    if meta.get("fingerprint") != fingerprint(instance):
+        found = meta["fingerprint"]
+    except OSError as error:
+        raise ValueError(f"the checkpoint {path} cannot be read ({error.strerror or error})") from None
+    except (ValueError, TypeError, AttributeError, KeyError, EOFError, BadZipFile):
+        raise ValueError(
+            f"the checkpoint {path} cannot be read: it is no checkpoint of this program, or a damaged one; "
+            "name another file"
+        ) from None
+    if found != fingerprint(instance):
         raise ValueError(
             f"the checkpoint {path} belongs to other data, margin, constraints or seed; "
             "name another file, or remove it to start anew"

@@ -16,12 +16,12 @@ from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.solvers import Certificate, Moment
+from marginbayes.solvers.interrupt import interruptible
 from marginbayes.structure.base import StructureLearner, StructureResult
 from marginbayes.structure.constraints import Constraints
 from marginbayes.structure.exact.checkpoint import Checkpoint
 from marginbayes.structure.exact.incumbent import first_incumbent, plain_choice
 from marginbayes.structure.exact.instance import Instance, make_instance
-from marginbayes.structure.exact.interrupt import interruptible
 from marginbayes.structure.exact.problem import MARGINS, check_start, merged_samples, parent_sets
 from marginbayes.structure.exact.tree import Limits, Search
 

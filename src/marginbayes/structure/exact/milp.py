@@ -138,7 +138,6 @@ def solve_milp(
     solver: str = "highs",
     time_limit: float | None = None,
     gap: float = 1e-6,
-    clusters: Sequence[Set] = (),
     callback: Callable[[Moment], None] | None = None,
 ) -> MilpResult:
     """Solution of (19) by HiGHS (through SciPy), or by SCIP if PySCIPOpt is installed.
@@ -153,8 +152,6 @@ def solve_milp(
         Seconds in all.
     gap : float, default=1e-6
         Relative to max(1, |objective|).
-    clusters : sequence of tuple of int
-        Clusters to start with.
     callback : callable or None
         Called with a `Moment` after each run.
     """
@@ -163,15 +160,13 @@ def solve_milp(
             raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
     form = Formulation(problem)
     run = _Run(form, time_limit, gap, callback)
-    known_clusters = list(clusters)
-    if acyclicity == "both":
-        known_clusters += full_lp_bound(problem, time_limit=run.left, clusters=clusters).clusters
+    clusters = full_lp_bound(problem, time_limit=run.left).clusters if acyclicity == "both" else []
     if solver == "scip":
         from marginbayes.structure.exact.scip import solve_scip
 
         order, lazy = acyclicity != "clusters", acyclicity != "order"
-        return solve_scip(form, run.left, gap, known_clusters, order=order, lazy=lazy)
-    return run.highs(known_clusters, order=acyclicity != "clusters")
+        return solve_scip(form, run.left, gap, clusters, order=order, lazy=lazy)
+    return run.highs(clusters, order=acyclicity != "clusters")
 
 
 class _Run:
@@ -259,11 +254,12 @@ class FullBound(NamedTuple):
     complete: bool
 
 
-def full_lp_bound(problem: DenseProblem, *, time_limit: float | None = None, clusters: Sequence[Set] = ()) -> FullBound:
+def full_lp_bound(problem: DenseProblem, *, time_limit: float | None = None) -> FullBound:
     """Value of the linear relaxation of (19) with all rows, all columns and all cluster inequalities."""
     from scipy.optimize import linprog
 
-    form, known = Formulation(problem), list(clusters)
+    form = Formulation(problem)
+    known: list[Set] = []
     started, bound = time.perf_counter(), np.inf
     keep = sum(form.sizes[:2])  # the places in order have no constraint here
     low, high = form.bounds
