@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.network.logs import log_sum
 from marginbayes.network.network import Network
 from marginbayes.network.renormalize import aligned, heir, refuse_unmarried
 from marginbayes.solvers.lbfgs import lbfgs
@@ -140,8 +141,7 @@ class _Family:
         tables = {0: self.weights[0].copy()}
         tables |= {i: self.weights[i] + np.expand_dims(g, self.axis[i]) for i, g in terms.items()}
         for i in reversed(self.order):
-            top = tables[i].max(axis=-1)
-            size = top + np.log(np.exp(tables[i] - top[..., None]).sum(axis=-1))
+            size = log_sum(tables[i], -1)
             tables[i] -= size[..., None]
             if i != 0:
                 h = self.heirs[i]

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.network.logs import log_sum
+
 __all__ = ["eliminate_plainly"]
 
 Floats = NDArray[np.float64]
@@ -55,9 +57,4 @@ def _summed(v: int, factors: Sequence[Factor]) -> Factor:
     total: Any = sum(
         values[(slice(None), *(slice(None) if u in own else None for u in scope))] for own, values in factors
     )
-    axis = 1 + scope.index(v)
-    top = total.max(axis=axis, keepdims=True)
-    top[np.isneginf(top)] = 0.0
-    with np.errstate(divide="ignore"):
-        value = np.log(np.exp(total - top).sum(axis=axis)) + top.squeeze(axis)
-    return [u for u in scope if u != v], value
+    return [u for u in scope if u != v], log_sum(total, 1 + scope.index(v))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from marginbayes.data.frame import is_missing
+from marginbayes.network.logs import log_sum
 
 if TYPE_CHECKING:
     from marginbayes.network.network import Network
@@ -40,7 +41,7 @@ def query(
         raise ValueError(f"{network.dag.names[min(overlap)]!r} is both asked for and given")
     soft = _soft_evidence(network, likelihood, evidence)
     factors = _factors(network, evidence, {*asked, *(v for scope, _ in soft for v in scope)}) + soft
-    factors, _ = _eliminate(factors, keep=set(asked), network=network, reduce_axis=_log_sum)
+    factors, _ = _eliminate(factors, keep=set(asked), network=network, reduce_axis=log_sum)
     joint = _aligned(_multiply(factors, network), asked, network)
     total = logsumexp(joint)
     if not np.isfinite(total):
@@ -175,10 +176,6 @@ def _aligned(factor: Factor, scope: Sequence[int], network: Network, broadcast: 
     table = np.transpose(table, sorted(range(len(own)), key=lambda k: scope.index(own[k])))
     table = table.reshape([network.schema.cardinalities[v] if v in own else 1 for v in scope])
     return table if broadcast else np.broadcast_to(table, [network.schema.cardinalities[v] for v in scope])
-
-
-def _log_sum(table: Floats, axis: int) -> Floats:
-    return np.asarray(logsumexp(table, axis=axis))
 
 
 # -- evidence

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from marginbayes.network.logs import log_sum
 from marginbayes.sequence.model import ChainModel
 
-__all__ = ["log_inverse_times", "log_sum", "renormalize_chain"]
+__all__ = ["log_inverse_times", "renormalize_chain"]
 
 Floats = NDArray[np.float64]
 
@@ -76,13 +77,6 @@ def log_inverse_times(matrix: Floats, vector: Floats) -> Floats:
             return total
         power = _product(power)
     raise ValueError("the weights of the steps are too large: their sum over all lengths is infinite")
-
-
-def log_sum(values: Floats, axis: int = 0) -> Floats:
-    """log sum exp along an axis; SciPy's takes several times as long for small arrays."""
-    top = _tops(values, axis)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(values - top).sum(axis=axis)) + top.squeeze(axis))
 
 
 def _times(matrix: Floats, vector: Floats) -> Floats:

@@ -165,7 +165,9 @@ class _Solver:
         share = self.regularizer.largest_share(pull, gain)
         lost = self._rounding(potentials)
         bound = (
-            share * gain - self.regularizer.conjugate(share * pull) - lost * self.strength * float(self.examples.weights.sum())
+            share * gain
+            - self.regularizer.conjugate(share * pull)
+            - lost * self.strength * float(self.examples.weights.sum())
         )
         if bound > self.dual.bound and lost <= SPOILT:
             self.dual = _Dual(bound, potentials, potential_margin, share)
