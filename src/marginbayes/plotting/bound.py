@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from marginbayes.plotting.axes import dress, new_axes
 from marginbayes.solvers import Certificate
 
 if TYPE_CHECKING:
@@ -107,11 +108,9 @@ class BoundDisplay:
 
     def plot(self, ax: Axes | None = None) -> BoundDisplay:
         """This display, after drawing it into these axes or into a new figure."""
-        import matplotlib.pyplot as plt
         from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        ax = new_axes(ax)
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_: dict[str, Any] = {}
         self.bounds_: dict[str, Any] = {}
@@ -122,14 +121,7 @@ class BoundDisplay:
             ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             ax.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
             ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.set_xlabel("seconds", fontsize="small")
-        ax.set_ylabel("objective and bound", fontsize="small")
-        ax.tick_params(labelsize="small")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(visible=True, color="#e4e6ea", linewidth=0.7)
-        ax.set_axisbelow(True)
-        for text in ax.legend(frameon=False, fontsize="small", loc="best").get_texts():
-            text.set_parse_math(False)
+        dress(ax, "seconds", "objective and bound", legend="best")
         return self
 
     def _draw(self, ax: Axes, label: str, colour: str) -> None:

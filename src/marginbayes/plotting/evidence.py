@@ -129,7 +129,8 @@ class EvidenceDisplay:
             (statement(name, value), weight, FOR if weight >= 0 else AGAINST)
             for name, value, weight in zip(self.names, self.values, self.weights, strict=True)
         ]
-        rest = [(f"{self.n_other} other features", self.other, GIVEN)] if self.n_other else []
+        others = "1 other feature" if self.n_other == 1 else f"{self.n_other} other features"
+        rest = [(others, self.other, GIVEN)] if self.n_other else []
         return [("prior", self.prior, GIVEN), *features, *rest, ("log-odds", self.log_odds, TOTAL)]
 
     def plot(self, ax: Axes | None = None) -> EvidenceDisplay:

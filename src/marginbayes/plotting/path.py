@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from marginbayes.plotting.axes import dress, new_axes
 from marginbayes.structure.base import Step, StructureResult
 
 if TYPE_CHECKING:
@@ -91,20 +92,10 @@ class ScorePathDisplay:
 
     def plot(self, ax: Axes | None = None) -> ScorePathDisplay:
         """This display, after drawing it into these axes or into a new figure."""
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        ax = new_axes(ax)
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_ = {label: self._draw(ax, label, f"C{i % 10}") for i, label in enumerate(self.paths)}
-        ax.set_xlabel(AXES[self.x], fontsize="small")
-        ax.set_ylabel("score on the training rows", fontsize="small")
-        ax.tick_params(labelsize="small")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(visible=True, color="#e4e6ea", linewidth=0.7)
-        ax.set_axisbelow(True)
-        for text in ax.legend(frameon=False, fontsize="small", loc="lower right").get_texts():
-            text.set_parse_math(False)
+        dress(ax, AXES[self.x], "score on the training rows", legend="lower right")
         return self
 
     def _draw(self, ax: Axes, label: str, colour: str) -> Any:
