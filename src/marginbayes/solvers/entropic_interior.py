@@ -31,7 +31,7 @@ NEARLY = 0.95
 # An amount may grow to e times the larger of itself and mu in a step, and shrink about twice as far.
 SHRINK = 2.0
 # Squared error of the linear system, relative to what is missing and to mu.
-RELATIVE, ABSOLUTE = 1e-4, 1e-2
+RELATIVE, ABSOLUTE = 1e-2, 1e-2
 # Part of the rows and weights that a step need not wait for: they go as far as they can.
 HELD = 0.02
 # The caps begin at this part of the counts in all, and grow by this factor a step.
@@ -47,7 +47,9 @@ SHORTEST = 1e-9
 # Products that add up to less than this part of the objective are rounding: there is nothing left to gain. Neither is
 # there where the gap itself is below such a part and does not close.
 SMALLEST, ROUNDING = 1e-14, 1e-12
-# Groups that sum to less than one are taken only where that closes so much of the gap: else they are not meant to.
+# A group that has lost all but this part of its counts may be about to vanish.
+VANISHED = 1e-2
+# Other groups that sum to less than one are taken only where that closes so much of the gap: else they are not meant to.
 MUCH = 0.9
 # Rounding by less than this part of a cell's count needs no room.
 TINY = 1e-10
@@ -180,7 +182,11 @@ def _consider(problem: EntropicHinge, best: _Best, path: _Path) -> None:
     layout = problem.layout
     logs = layout.log_sums(path.weights)
     _consider_weights(problem, best, path.weights - layout.spread(logs))
-    if (logs < 0.0).any():  # a group that vanishes may want to sum to less than one
+    below = logs < 0.0
+    vanishes = below & (path.totals < VANISHED * layout.group_sums(layout.counts))
+    if vanishes.any():  # such a group may want to sum to less than one
+        _consider_weights(problem, best, path.weights - layout.spread(np.where(vanishes, 0.0, logs)))
+    if below.any():  # and so may one that is about to vanish
         _consider_weights(problem, best, path.weights - layout.spread(np.maximum(logs, 0.0)), MUCH)
     _consider_multipliers(problem, best, path.eta)
 
