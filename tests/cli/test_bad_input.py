@@ -66,8 +66,31 @@ def test_a_truncated_model_is_named(
         (["fit", "TABLE", "-t", "outcome", "--separator", ";"], "seems to be separated by ',', not ';'"),
         (["fit", "TABLE", "-t", "outcome", "--encoding", "klingon"], "there is no encoding 'klingon'"),
         (["fit", "TABLE", "-t", "outcome", "--encoding", "utf-16"], "not utf-16 text"),
+        (["fit", "TABLE", "-t", "outcome", "--encoding", "base64"], "there is no encoding 'base64'"),
         (["fit", "TABLE", "-t", "outcome", "-m", "m.pkl"], "should end in .json"),
         (["fit", "TABLE", "-t", "outcome", "-m", "no/m.json"], "there is no folder"),
+        (["fit", "TABLE", "-t", "outcome", "--sequence", "outcome"], "'outcome' is the target; it cannot say which"),
+        (
+            ["evaluate", "TABLE", "-t", "outcome", "--sequence", "ward", "--drop", "ward"],
+            "'ward' is left out by --drop; it cannot say which sequence a row belongs to",
+        ),
+        (
+            ["fit", "TABLE", "-t", "outcome", "-s", "exact-sm", "--checkpoint", "TABLE"],
+            "is no checkpoint of this program",
+        ),
+        (
+            ["fit", "TABLE", "-t", "outcome", "-s", "exact-sm", "--set", "structure.k=2", "--checkpoint", "c.npz"],
+            "checkpoint='c.npz' is not for k=2",
+        ),
+        (["fit", "TABLE", "-t", "outcome", "-s", "exact-sm", "--checkpoint", "no/c.npz"], "there is no folder"),
+        (
+            ["fit", "TABLE", "-t", "outcome", "-m", "x.json", "--certificate", "./x.json"],
+            "--model and --certificate are both x.json; name two files",
+        ),
+        (
+            ["fit", "TABLE", "-t", "outcome", "-s", "exact-sm", "-m", "x.json", "--checkpoint", "x.json"],
+            "--model and --checkpoint are both x.json",
+        ),
         (["fit", "TABLE", "-t", "outcome", "--smoothing", "-1"], "--smoothing"),
         (["fit", "TABLE", "-t", "outcome", "--smoothing", "much"], "--smoothing"),
         (["fit", "TABLE", "-t", "outcome", "-s", "forest"], "--structure 'forest' is not known; say nb, tan, aode"),

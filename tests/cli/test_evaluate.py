@@ -51,6 +51,25 @@ def test_the_screen_shows_every_metric_and_the_comparison(run: Run, table: Path)
     assert re.search(r"tan against nb: accuracy [+-]0\.\d{4} \(95 % interval .* p [=<] 0\.\d+", printed)
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_no_number_is_cut_off_however_many_structures_there_are(
+    run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    names, out = ("nb", "tan", "aode", "tan-cr", "exact-bic"), tmp_path / "e.json"
+    structures = [word for name in names for word in ("-s", name)]
+    printed = run("evaluate", table, "-t", "outcome", "--folds", 2, "--json", out, *structures).stdout
+    lines = re.sub(r"\x1b\[[\d;]*m", "", printed).splitlines()
+    shown = [word for line in lines if line.startswith("  log loss") for word in line.split()[2:]]
+    assert shown == [f"{result['log_loss']:.4f}" for result in _read(out)["results"]]
+    rates = [rate for line in lines if line.startswith("  accuracy") for rate in re.findall(r"\(\.\d+-\.\d+\)", line)]
+    assert len(rates) == len(names)
+    tables = [line for line in lines if line.startswith(("  accuracy", "  log loss"))]
+    assert (max(map(len, tables)) <= 60) == terminal
+
+
 def test_the_positive_class_can_be_named(run: Run, table: Path, tmp_path: Path) -> None:
     one, other = tmp_path / "a.json", tmp_path / "b.json"
     run("evaluate", table, "-t", "outcome", "--positive", "sick", "--json", one)

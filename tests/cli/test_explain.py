@@ -76,6 +76,7 @@ def test_the_rest_is_summed_when_few_are_asked_for(run: Run, table: Path, model:
     row = int(datasets.read_table(table).notna().all(axis=1).to_numpy().argmax()) + 1
     weights = _weights(run("explain", model, table, "--row", row, "--max-features", 1).stdout)
     assert "3 other features" in weights
+    assert "1 other feature" in _weights(run("explain", model, table, "--row", row, "--max-features", 3).stdout)
     parts = sum(v for name, v in weights.items() if name != "log-odds")
     assert parts == pytest.approx(weights["log-odds"], abs=0.03)
 

@@ -167,6 +167,15 @@ def test_a_long_list_of_columns_is_cut_unless_asked_for(run: Run, tmp_path: Path
     assert "c59" in full
 
 
+def test_the_last_column_of_the_report_does_not_vanish_on_a_narrow_screen(
+    run: Run, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    printed = run("fit", table, "-t", "outcome").stdout
+    assert "cuts or levels" in printed
+    assert "sick, well" in printed
+
+
 def test_a_column_whose_name_looks_like_markup_is_printed_as_it_is(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("[red]x[/red],:smile:,y\n" + "1,a,0\n0,b,1\n" * 6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -105,6 +106,41 @@ def test_letters_that_the_terminal_lacks_do_not_stop_a_command(table: Path, tmp_
     done = subprocess.run(words, capture_output=True, env=environment, timeout=120, check=False)
     assert done.returncode == 0
     assert b"??????" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["fit", "--help"], ["data", "where", "iris"]])
+def test_no_room_for_what_is_printed_is_one_sentence(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "marginbayes", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (2, "Error: No space left on device: what is printed\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "TABLE", "-t", "outcome", "--model", "OUT.json"],
+        ["fit", "TABLE", "-t", "outcome", "-s", "exact-mdl", "--certificate", "OUT.json"],
+        ["predict", "MODEL", "TABLE", "-o", "OUT.csv"],
+        ["evaluate", "TABLE", "-t", "outcome", "--json", "OUT.json"],
+        ["convert", "MODEL", "OUT.bif"],
+        ["show", "MODEL", "--plot", "OUT.svg"],
+        ["explain", "MODEL", "TABLE", "--plot", "OUT.png"],
+    ],
+)
+def test_no_room_for_a_file_names_it(
+    run: Run, model: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    places = {"TABLE": str(table), "MODEL": str(model), "OUT": str(tmp_path / "out")}
+    asked = [word.replace("OUT", places["OUT"]) if "OUT" in word else places.get(word, word) for word in words]
+    told = run(*asked, code=2).stderr
+    assert told == f"Error: No space left on device: {next(word for word in asked if 'out.' in word)}\n"
 
 
 def test_a_reader_that_goes_away_is_no_error(model: Path, table: Path) -> None:

@@ -168,7 +168,9 @@ def test_costs_are_read_by_name_in_any_order(run: Run, model: Path, features: Pa
         ("true,sick,ill\nsick,0,1\nwell,1,0\n", "header: 'ill' is not a class"),
         ("true,sick,well\nsick,0,1\nsick,1,0\n", "names a class twice"),
         ("true,sick,well\nsick,0,much\nwell,1,0\n", "holds 'much' where a cost should be"),
-        ("true,sick,well\nsick,0,inf\nwell,1,0\n", "cost must be a 2 x 2 matrix of numbers"),
+        ("true,sick,well\nsick,0,inf\nwell,1,0\n", "holds 'inf' where a cost should be"),
+        ("true,sick,well\nsick,0,nan\nwell,1,0\n", "holds 'nan' where a cost should be"),
+        ("true;sick;well\nsick;0;1\nwell;1;0\n", "seems to be separated by ';'; separate its cells by commas"),
     ],
 )
 def test_a_bad_cost_matrix_gets_a_sentence(
@@ -222,7 +224,7 @@ def test_answers_go_to_a_file_when_asked(run: Run, model: Path, features: Path, 
 
 
 def test_identifiers_come_out_as_they_went_in(run: Run, tmp_path: Path) -> None:
-    names = ["00123", "", "12345678901234567", "12345678901234568", "1E5", "007"]
+    names = ["00123", "", "12345678901234567", "12345678901234568", "1E5", "007", "NA", "?", "NULL", "nan"]
     train, new, model = tmp_path / "t.csv", tmp_path / "n.csv", tmp_path / "m.json"
     train.write_text("f,g,y\n" + "\n".join(f"{'ab'[i % 2]},{i % 3},{'xy'[i % 2]}" for i in range(12)) + "\n")
     new.write_text("id,f,g\n" + "\n".join(f"{name},a,1" for name in names) + "\n")
@@ -231,7 +233,12 @@ def test_identifiers_come_out_as_they_went_in(run: Run, tmp_path: Path) -> None:
     assert [line.split(",")[0] for line in printed] == ["id", *names]
 
 
-def test_answers_are_not_written_over_what_they_come_from(fails: Run, model: Path, table: Path) -> None:
+def test_answers_are_not_written_over_what_they_come_from(fails: Run, model: Path, table: Path, tmp_path: Path) -> None:
+    cost = tmp_path / "cost.csv"
+    cost.write_text(",sick,well\nsick,0,1\nwell,1,0\n")
+    told = fails("predict", model, table, "--cost-matrix", cost, "-o", cost)
+    assert "is a file that is read; name another one" in told
+    assert cost.read_text().startswith(",sick,well")
     before = model.read_bytes(), table.read_bytes()
     for path in (model, table):
         assert "is a file that is read; name another one" in fails(

@@ -62,6 +62,12 @@ def test_a_sequence_learner_takes_settings(run: Run, fails: Run, tmp_path: Path)
     assert said.startswith("--sequence --parameters ml has no setting parameters.nothing")
 
 
+def test_only_settings_that_words_can_say_are_offered(fails: Run, table: Path) -> None:
+    said = fails("fit", table, "-t", "outcome", "-s", "exact-sm", "--set", "structure.nothing=2")
+    assert "structure.gap" in said
+    assert not any(f"structure.{name}," in said for name in ("callback", "constraints", "start"))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -69,6 +75,7 @@ def test_a_sequence_learner_takes_settings(run: Run, fails: Run, tmp_path: Path)
         (["--set", "parameters.B"], "--set parameters.B cannot be read"),
         (["--set", "parameters.B=3"], "--structure tan --parameters ml has no setting parameters.B; it has parameters"),
         (["-s", "aode", "--set", "structure.k=3"], "aode has no setting structure.k"),
+        (["-s", "tan-cr", "--set", "structure.constraints=1"], "--structure tan-cr --parameters ml has no setting"),
         (["-p", "mm-hybrid", "--set", "parameters.B=much"], "--set parameters.B=much: 'much' is no number; by default"),
         (["-p", "mm-hybrid", "--set", "parameters.B=-3"], "B=-3 must be a positive number"),
         (["--tune"], "--tune is not for --structure tan --parameters ml, which has no strength to choose"),

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from joblib import effective_n_jobs
 
 TEXT = """
 title = "Small"
@@ -36,6 +37,8 @@ def test_a_study_is_planned_run_resumed_and_reported(run, study):
     assert run("report", "runs/small", "-o", "again.html").stdout.strip() == "again.html written"
     assert Path("again.html").read_bytes() == Path("r.html").read_bytes()
     run("report", study, "-o", "r.md")
+    run("report", study, "-o", "R.HTML")
+    assert Path("R.HTML").read_bytes() == Path("r.html").read_bytes()
     assert "| iris |" in Path("r.md").read_text(encoding="utf-8")
 
 
@@ -45,6 +48,14 @@ def test_a_study_is_planned_run_resumed_and_reported(run, study):
         (["study", "run", "none.toml"], "none.toml"),
         (["study", "run", "small.toml", "--set", "wine"], "'wine'"),
         (["report", "small.toml"], "run the study first"),
+        (["report", "small.toml", "-o", "none/r.md"], "there is no folder"),
+        (["report", "small.toml", "-o", "r.pdf"], "should end in .html or .htm or .md"),
+        (["study", "run", "small.toml", "--budget", "0"], "--budget 0 is no time to wait"),
+        (["study", "run", "small.toml", "--budget", "-1"], "--budget -1 is no time"),
+        (["study", "run", "small.toml", "--budget", "nan"], "--budget nan is no time"),
+        (["study", "run", "small.toml", "--longest", "nan"], "--longest nan is no time"),
+        (["study", "plan", "small.toml", "--longest", "nan"], "--longest nan is no time"),
+        (["study", "run", "small.toml", "--jobs", "0"], "--jobs 0 leaves nobody to do the work"),
     ],
 )
 @pytest.mark.usefixtures("study")
@@ -62,6 +73,23 @@ def test_tasks_that_failed_are_told_apart_and_end_in_another_code(run, tmp_path)
     result = run("study", "run", path, "-o", tmp_path / "r", code=1)
     assert "2 tasks done, 2 failed or given up (--retry runs them once more), 0 left" in result.stdout
     assert "2 failed or given up" in run("study", "plan", path, "-o", tmp_path / "r").stderr
+
+
+def test_the_number_of_tasks_at_a_time_is_counted_not_coded(run, study):
+    run("study", "run", study)  # so that no process need be started for the rest
+    announced = run("study", "run", study, "--jobs", "-1").stderr
+    assert "0 to run" in announced
+    assert "-1 at a time" not in announced
+    at_once = effective_n_jobs(-1)
+    assert (f", {at_once} at a time" in announced) == (at_once > 1)
+
+
+def test_an_experiment_without_a_short_form_is_named(fails, tmp_path):
+    path = tmp_path / "long.toml"
+    path.write_text(TEXT + '[experiments.f]\ntitle = "F"\nmethods = ["NB"]\nsets = ["iris"]\n')
+    assert fails("study", "run", path, "--quick", "-e", "f") == (
+        "long has no short form of f; add a table [experiments.f.quick], or leave out --quick"
+    )
 
 
 def test_a_folder_without_a_study_is_refused(fails, tmp_path):

@@ -35,10 +35,16 @@ def test_fit_says_what_was_proved_and_where_it_is(run: Run, table: Path, tmp_pat
     assert f"certificate written to {path}: optimal: objective" in printed
 
 
-@pytest.mark.parametrize("weighing", [("--weight", "w"), ("--class-weight", "balanced")])
-def test_weights_of_rows_and_of_classes_count(run: Run, tmp_path: Path, weighing: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "weighing",
+    [("--weight", "w"), ("--class-weight", "balanced"), ("--weight", "w", "--class-weight", "balanced")],
+)
+def test_weights_of_rows_and_of_classes_count(run: Run, tmp_path: Path, weighing: tuple[str, ...]) -> None:
     path, proof = tmp_path / "t.csv", tmp_path / "p.json"
-    frame().assign(w=np.tile([1.0, 2.0, 0.5], 80)).to_csv(path, index=False)
+    data = frame()  # weights that differ between the classes: balanced is by weight, not by number
+    data.assign(w=np.tile([1.0, 2.0, 0.5], 80) * np.where(data["outcome"] == "sick", 3.0, 1.0)).to_csv(
+        path, index=False
+    )
     leave_out = () if "--weight" in weighing else ("--drop", "w")
     run("fit", path, "-t", "outcome", "-s", "exact-bic", "--certificate", proof, *weighing, *leave_out)
     assert run("verify", proof, path, *weighing).stdout.startswith("holds")

@@ -36,9 +36,12 @@ def arff(text: str) -> Any:
 # -- delimited text
 
 
-@pytest.mark.parametrize(("name", "separator"), [("t.csv", ","), ("t.csv.gz", ","), ("t.tsv", "\t"), ("T.CSV", ",")])
+@pytest.mark.parametrize(
+    ("name", "separator"), [("t.csv", ","), ("t.csv.gz", ","), ("t.tsv", "\t"), ("T.CSV", ","), ("T.CSV.GZ", ",")]
+)
 def test_delimited_text_round_trips(tmp_path: Path, name: str, separator: str) -> None:
-    FRAME.to_csv(tmp_path / name, sep=separator, index=False)
+    packing = "gzip" if name.lower().endswith(".gz") else None
+    FRAME.to_csv(tmp_path / name, sep=separator, index=False, compression=packing)
     pd.testing.assert_frame_equal(read_table(tmp_path / name), FRAME)
 
 
@@ -83,6 +86,8 @@ def test_another_encoding_or_separator_can_be_named(tmp_path: Path) -> None:
     [
         ("a,b\n1,2\n3\n", r"t\.csv, line 3: 1 cells, but the header names 2 columns"),
         ("a,b\n1,2,3\n", r"t\.csv, line 2: 3 cells"),
+        ("\n\na,b\n1,2\n1,2,3\n", r"t\.csv, line 5: 3 cells"),
+        (f"a,b\n1,{'x' * 200_000}\n", r"t\.csv, line 2: field larger .* leave out a column"),
         ("a,a\n1,2\n", "two columns are called 'a'"),
         (",a\n0,1\n", "column 1 has no name"),
         ("", r"t\.csv is empty"),

@@ -241,6 +241,22 @@ def test_a_method_is_laid_beside_the_paper_by_hand_worked_numbers(records):
     assert "<h3>Beside the paper</h3>" in render(study, records)
 
 
+def test_costs_are_means_over_sets_whatever_their_number_of_folds(records):
+    study = load_study(STUDY).only(sets=["iris", "car", "heart"], methods=["NB", "TAN"])
+    costs = {"iris": 1, "car": 3, "heart": 50}
+    made = [
+        replace(r, result={**r.result, "fit_seconds": costs[r.dataset], "parameters": 100 * costs[r.dataset]})
+        for r in records
+        if r.dataset in costs and (r.method, r.dataset) != ("TAN", "heart")
+    ]
+    assert {len([r for r in made if r.dataset == name and r.method == "NB"]) for name in ("iris", "car")} == {5, 1}
+    naive, tree = beside(outcomes(study, made)[0])
+    assert (tree.seconds, tree.parameters) == (2, 200)
+    assert (naive.seconds, naive.parameters) == (18, 1800)
+    page = render(study, made)  # in the table, over the sets that both methods finished
+    assert re.search(r"<td>seconds of a fit</td><td><button[^>]+>2</button></td><td><button[^>]+>2</button>", page)
+
+
 def test_what_has_no_result_is_named_with_the_reason(records):
     study = load_study(STUDY)
     reasons = {"SVM": {"letter": "too long"}}

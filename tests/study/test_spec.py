@@ -61,13 +61,49 @@ def test_another_definition_of_a_method_is_another_task(tmp_path):
         ('[methods.NB]\nstructure = "nb"', "methods = 3", "methods should be a table"),
         ('title = "b"\n', "", "experiment 'e' lacks 'title'"),
         ("[methods.NB]", "[methods.NB", "not a study"),
+        ("[experiments.e]" + SMALL.partition("[experiments.e]")[2], "[experiments]", "it has no experiment"),
         ("sets =", 'skip = { TAN = { iris = "long" } }\nsets =', "leaves out 'TAN'"),
         ("sets =", 'skip = { NB = { wine = "long" } }\nsets =', "leaves out 'wine'"),
+        ("sets =", 'skip = { NB = "long" }\nsets =', "skip of 'NB' should be a table"),
+        ('["NB"]', '["NB", "NB"]', "experiment 'e' has 'NB' twice in methods"),
+        ('["iris"]', '["iris", "car", "iris"]', "experiment 'e' has 'iris' twice in sets"),
+        ('["iris"]', '["iris"]\nquick = { sets = ["car", "car"] }', "'e': quick has 'car' twice in sets"),
+        ('["iris"]', '["iris"]\nquick = { methods = ["TAN"] }', "'e': quick names the method 'TAN'"),
+        ('["iris"]', '["iris"]\nprotocol = { sizes = [10, 10] }', "'e': protocol has 10 twice in sizes"),
+        ('["iris"]', '["iris"]\nprotocol = { sizes = 10 }', "sizes = 10, which should be a list of whole numbers"),
+        ('methods = ["NB"]', 'methods = "NB"', "s.toml: experiment 'e' has methods = 'NB', which .* a list of names"),
+        ('["iris"]', "[]", r"experiment 'e' has sets = \[\], which should be a list of names"),
+        ('"nb"', '"nb"\nexpected = "fast"', "s.toml: method 'NB' has expected = 'fast', which should be two numbers"),
+        ('"nb"', '"nb"\nexpected = [1]', "expected = .1., which should be two numbers"),
+        (
+            'title = "a"',
+            'title = "a"\nseed = "one"',
+            "s.toml has seed = 'one', which should be a whole number from 0 on",
+        ),
+        ('title = "b"', 'title = "b"\nseed = 1.5', "experiment 'e' has seed = 1.5, which should be a whole number"),
+        ('title = "b"', "title = 3", "experiment 'e' has title = 3, which should be a text"),
+        ('["iris"]', '["iris"]\npublished = { rows = {} }', "s.toml: experiment 'e': published lacks 'columns'"),
+        ('["iris"]', '["iris"]\npublished = { columns = "NB", rows = {} }', "columns = 'NB', which .* a list of names"),
+        (
+            '["iris"]',
+            '["iris"]\npublished = { columns = ["NB"], rows = { iris = ["high"] } }',
+            "experiment 'e': published: the row 'iris' has NB = 'high', which should be a number, ",
+        ),
+        (
+            '["iris"]',
+            '["iris"]\npublished = { columns = ["NB"], rows = { iris = 94.0 } }',
+            "the row 'iris' should be a list of 1 cells",
+        ),
     ],
 )
 def test_a_bad_study_is_refused_in_one_sentence(tmp_path, old, new, message):
     with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, SMALL.replace(old, new)))
+
+
+def test_a_study_without_a_short_form_says_where_it_would_be(tmp_path):
+    with pytest.raises(ValueError, match=r"s has no short form of e; add a table \[experiments.e.quick\]"):
+        load_study(write(tmp_path, SMALL)).shortened()
 
 
 def test_a_method_is_not_run_on_a_set_that_it_leaves_out(tmp_path):

@@ -15,9 +15,11 @@ from rich.text import Text
 
 __all__ = [
     "CAUSES",
+    "WIDEST",
     "cell",
     "errors",
     "grid",
+    "needed",
     "note",
     "notes",
     "output",
@@ -30,6 +32,9 @@ __all__ = [
 
 # What the library raises for bad input; anything else is a mistake of ours and deserves its traceback.
 CAUSES = (ValueError, TypeError, KeyError, IndexError, OSError, ImportError, MemoryError)
+
+# Columns that no table needs; rich cuts off what is wider than its console.
+WIDEST = 100_000
 
 _notes: ContextVar[list[str]] = ContextVar("notes")
 
@@ -86,6 +91,12 @@ def grid(*columns: str, right: tuple[str, ...] = (), title: str | None = None) -
         side = "right" if name in right else "left"
         table.add_column(printable(name), justify=side, overflow="fold")  # type: ignore[arg-type]
     return table
+
+
+def needed(table: Table) -> int:
+    """Columns that a table takes if no cell is broken or cut."""
+    console = output()
+    return console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
 
 
 @contextmanager

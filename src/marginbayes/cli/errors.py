@@ -18,6 +18,7 @@ from marginbayes.cli.console import CAUSES, errors, note, notes, printable, say
 __all__ = ["OneSentenceGroup", "sentence"]
 
 BAD_INPUT, INTERRUPTED = 2, 130
+NO_ROOM = (errno.ENOSPC, errno.EFBIG)
 # typer brings its own copy of click since 0.26, so the class is found by name.
 USAGE_ERROR: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
@@ -57,6 +58,11 @@ class OneSentenceGroup(TyperGroup):
         except KeyboardInterrupt:
             complain("interrupted")
             raise typer.Exit(INTERRUPTED) from None
+        except OSError as error:  # of the help, or the version, which are printed here
+            if error.errno == errno.EPIPE:
+                raise
+            complain(sentence(error))
+            raise typer.Exit(BAD_INPUT) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; bad input ends it with a sentence, or with a traceback under --debug."""
@@ -86,7 +92,8 @@ def complain(text: str) -> None:
 def sentence(error: BaseException) -> str:
     """What an exception says, on one line, without the marks of its type."""
     if isinstance(error, OSError) and error.strerror:
-        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        where = error.filename or ("what is printed" if error.errno in NO_ROOM else "")
+        text = f"{error.strerror}: {where}" if where else error.strerror
     elif isinstance(error, ModuleNotFoundError) and error.name:
         text = f'this needs {error.name}: pip install "marginbayes[cli]"'
     elif isinstance(error, MemoryError):

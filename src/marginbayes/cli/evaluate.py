@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbayes.cli import options
-from marginbayes.cli.console import note, output, progress, say
+from marginbayes.cli.console import WIDEST, needed, note, output, progress, say
 from marginbayes.cli.errors import INTERRUPTED
 from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, whole_sequences
+from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from marginbayes.cli.models import Choices
@@ -200,7 +201,8 @@ def _tell(results: list[Evaluation], comparisons: list[Comparison], plan: Plan) 
 
     console = output()
     say(console, plan.description)
-    console.print(view.metrics_table(results))
+    for table in view.metrics_tables(results, console.width if console.is_terminal else WIDEST):
+        output(max(console.width, needed(table))).print(table)
     for result in results:
         console.print(view.confusion_view(result, console.width))
     for comparison in comparisons:
@@ -238,7 +240,8 @@ def _write_json(
         "comparisons": [comparison.to_dict() for comparison in comparisons],
         **({"sequences": {name: {"right": r, "tested": n} for name, (r, n) in wholes.items()}} if wholes else {}),
     }
-    write_text(path, format_document(document))
+    with writing(path):
+        write_text(path, format_document(document))
     output().print(f"numbers written to {path}", soft_wrap=True)
 
 

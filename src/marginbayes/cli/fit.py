@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbayes.cli import options
-from marginbayes.cli.console import cell, grid, note, output, working
+from marginbayes.cli.console import cell, grid, needed, note, output, working
 from marginbayes.cli.errors import INTERRUPTED
 from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, with_ids
 from marginbayes.cli.settings import chosen
+from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from marginbayes.cli.tables import Training
     from marginbayes.data.schema import Schema, Variable
 
-MOST_COLUMNS, LONGEST_NAME = 40, 30
+MOST_COLUMNS, LONGEST_NAME, LEAST_LEVELS = 40, 30, 14
 # Parameters whose learners prove what they find.
 PROVED = ("mm-hybrid", "mm-convex", "m3n", "mm-combine")
 # What the schema says of a variable's origin, as a word, and the rule behind it where that is not plain.
@@ -127,12 +128,10 @@ def fit(
     Example: `marginbayes fit patients.csv --target outcome --model model.json`
     """
     from marginbayes.cli.limits import set_limits
-    from marginbayes.cli.models import Choices, build, check_writable, watch
+    from marginbayes.cli.models import Choices, build, watch
     from marginbayes.cli.tables import Reading, check_column, read_data, training
 
-    for file in (model, certificate):
-        if file is not None:
-            check_writable(file, [".json"])
+    _check_files(model, certificate, checkpoint)
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs, tune, settings)
     check_alone(sequence, window, order)
     labeler = None if sequence is None else build_labeler(sequence, window, order, [structure], choices)
@@ -156,14 +155,32 @@ def fit(
         raise typer.Exit(INTERRUPTED)
 
 
+def _check_files(model: Path | None, certificate: Path | None, checkpoint: Path | None) -> None:
+    """Raise unless all files can be written, each in a place of its own: before the work, not after it."""
+    from marginbayes.cli.models import check_writable
+
+    taken: dict[Path, str] = {}
+    for option, file in (("--model", model), ("--certificate", certificate), ("--checkpoint", checkpoint)):
+        if file is None:
+            continue
+        check_writable(file, () if option == "--checkpoint" else (".json",))
+        other = taken.setdefault(file.resolve(), option)
+        if other != option:
+            raise ValueError(f"{other} and {option} are both {file}; name two files")
+
+
 def _written(classifier: Any, model: Path | None, certificate: Path | None) -> list[str]:
     """Write the files that are wanted; a line about each."""
     from marginbayes.cli.models import save_model
     from marginbayes.estimators.proofs import write_certificates
 
+    proofs: dict[Path, Any] = {}
     if model is not None:
-        save_model(classifier, model)
-    proofs = {} if certificate is None else write_certificates(classifier, certificate)
+        with writing(model):
+            save_model(classifier, model)
+    if certificate is not None:
+        with writing(certificate):
+            proofs |= write_certificates(classifier, certificate)
     where = "no model was written; --model FILE writes one" if model is None else f"model written to {model}"
     return [where, *(f"certificate written to {path}: {proof}" for path, proof in proofs.items())]
 
@@ -210,7 +227,8 @@ def _note_interrupted(classifier: Any) -> bool:
 
 def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, all_columns: bool) -> None:
     console = output()
-    console.print(_schema_table(classifier.schema_, rows, None if all_columns else MOST_COLUMNS))
+    table = _schema_table(classifier.schema_, rows, None if all_columns else MOST_COLUMNS)
+    output(max(console.width, _narrowest(table))).print(table)
     console.print(
         f"{_counted_rows(classifier, rows)}, {len(classifier.schema_.features)} features, "
         f"{len(classifier.classes_)} classes; "
@@ -252,6 +270,14 @@ def _schema_table(schema: Schema, rows: Training, most: int | None) -> Any:
     rules = {KINDS[v.origin][1] for v in shown if v.origin in KINDS and KINDS[v.origin][1]}
     table.caption, table.caption_justify = "\n".join(sorted(rules)) or None, "left"
     return table
+
+
+def _narrowest(table: Any) -> int:
+    """Columns that the table takes at least; its last column alone may shrink, and vanishes where it has none."""
+    table.columns[-1].max_width = LEAST_LEVELS
+    width = needed(table)
+    table.columns[-1].max_width = None
+    return width
 
 
 def _kind(variable: Variable) -> str:

@@ -20,4 +20,4 @@ def set_limits(classifier: Any, asked: str, limits: Mapping[str, float | Path | 
             option = "--" + name.replace("_", "-")
             others = "exact-sm and exact-sbm" if name == "checkpoint" else "exact-mdl, exact-sm and the like"
             raise ValueError(f"{option} is not for {asked}; it is for {others}")
-        learner.set_params(**{name: value})
+        learner.set_params(**{name: str(value) if isinstance(value, Path) else value})

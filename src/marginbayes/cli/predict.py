@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import note, working
+from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from marginbayes.cli.tables import Reading, Table
@@ -72,7 +74,7 @@ def predict(
 
     if out is not None:
         check_writable(out)
-        _check_apart(out, (model, Path(data)))
+        _check_apart(out, (model, Path(data), *([] if cost_matrix is None else [cost_matrix])))
         _check_is_text(out)
     classifier: Any = load_model(model)
     classes = classifier.classes_.tolist()
@@ -101,13 +103,14 @@ def _check_is_text(path: Path) -> None:
 def read_for(classifier: Any, data: str, reading: Reading, keep: Sequence[str] = ()) -> Table:
     """The table to predict from, its text columns read as the model knows them; says so if it has the target.
 
-    Columns to keep that the model does not use are text too: an identifier comes out as it went in.
+    Columns to keep that the model does not use are text in which nothing is missing: an identifier comes out as it
+    went in.
     """
     from marginbayes.cli.tables import read_data, text_columns
 
     schema = classifier.schema_
-    used = {variable.name for variable in schema.features}
-    table = read_data(data, reading, [*text_columns(schema), *(name for name in keep if name not in used)])
+    used = {*(variable.name for variable in schema.features), getattr(classifier, "sequence", None)}
+    table = read_data(data, reading, text_columns(schema), [name for name in keep if name not in used])
     if schema.target.name in table.frame.columns:
         note(f"the column {schema.target.name!r} is what the model predicts; it is not looked at")
     return table
@@ -169,16 +172,22 @@ def read_cost(path: Path, classes: list[Any]) -> list[list[float]]:
 def _cost_lines(path: Path) -> list[list[str]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return [[text.strip() for text in line] for line in csv.reader(file) if line]
+            lines = [[text.strip() for text in line] for line in csv.reader(file) if line]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not a CSV file: {error}") from None
+    if lines and len(lines[0]) == 1 and ";" in lines[0][0]:
+        raise ValueError(f"{path} seems to be separated by ';'; separate its cells by commas")
+    return lines
 
 
 def _cost(path: Path, text: str) -> float:
     try:
-        return float(text)
+        cost = float(text)
     except ValueError:
-        raise ValueError(f"{path} holds {text!r} where a cost should be") from None
+        cost = math.nan
+    if not math.isfinite(cost):
+        raise ValueError(f"{path} holds {text!r} where a cost should be")
+    return cost
 
 
 def _answers(classifier: Any, X: Any, table: Table, keep: Sequence[str], proba: bool, prior: Any, cost: Any) -> Any:
@@ -210,5 +219,6 @@ def _write(text: str, out: Path | None) -> None:
         return
     from marginbayes.verification.files import write_text
 
-    write_text(out, text)
+    with writing(out):
+        write_text(out, text)
     note(f"{text.count(chr(10)) - 1} answers written to {out}")

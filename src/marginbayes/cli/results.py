@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from rich.console import Group
 from rich.table import Table
 
-from marginbayes.cli.console import cell, grid, printable
+from marginbayes.cli.console import cell, grid, needed, printable
 from marginbayes.cli.labels import text_of
 from marginbayes.evaluation import Comparison, Evaluation, Interval, Outcome
 from marginbayes.evaluation.summary import pooled
 from marginbayes.plotting.reliability import ReliabilityDisplay
 
-__all__ = ["comparison_line", "confusion_view", "metrics_table", "reliability"]
+__all__ = ["comparison_line", "confusion_view", "metrics_tables", "reliability"]
 
 MOST_CONFUSIONS = 12
 
 
-def metrics_table(results: Sequence[Evaluation]) -> Table:
-    """One row for each metric, one column for each classifier."""
+def metrics_tables(results: Sequence[Evaluation], width: int) -> Iterator[Table]:
+    """One row for each metric, one column for each classifier; in parts of this width where that is too wide.
+
+    A single classifier makes a part however wide it is.
+    """
+    start = 0
+    while start < len(results):
+        fitting = (k for k in range(len(results), start + 1, -1) if needed(_metrics(results[start:k])) <= width)
+        stop = next(fitting, start + 1)
+        yield _metrics(results[start:stop])
+        start = stop
+
+
+def _metrics(results: Sequence[Evaluation]) -> Table:
     first = results[0]
     names = [result.name for result in results]
     table = grid("", *names, right=tuple(names))

@@ -10,6 +10,8 @@ from typing import Any
 __all__ = ["apply_settings", "chosen"]
 
 PARTS = ("structure", "parameters")
+# Settings that take what no word can say: functions, constraints, a structure.
+OBJECTS = ("callback", "constraints", "start")
 
 
 def apply_settings(classifier: Any, asked: str, settings: Sequence[str], tune: bool) -> None:
@@ -64,7 +66,7 @@ def _set(classifier: Any, asked: str, setting: str) -> None:
 def _names(learner: Any) -> list[str]:
     if not hasattr(learner, "get_params"):
         return []
-    return [name for name in learner.get_params(deep=False) if name != "callback"]
+    return [name for name in learner.get_params(deep=False) if name not in OBJECTS]
 
 
 def _value(text: str) -> Any:

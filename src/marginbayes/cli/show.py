@@ -10,6 +10,7 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import cell, grid, output, printable, say
+from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -193,7 +194,8 @@ def _draw(network: Network, information: dict[tuple[str, str], float], path: Pat
         from marginbayes.verification.files import write_text
 
         tooltips = {v.name: v.describe() for v in network.schema.variables}
-        write_text(path, draw_svg(network.dag, widths=information, tooltips=tooltips))
+        with writing(path):
+            write_text(path, draw_svg(network.dag, widths=information, tooltips=tooltips))
         return
     from marginbayes.cli.pictures import save_picture
     from marginbayes.plotting.network import NetworkDisplay

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from marginbayes.cli.console import cell, errors, grid, output, say
-from marginbayes.verification.files import write_text
+from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from marginbayes.study import Record, Records, Study
@@ -67,11 +68,13 @@ def run(
     from marginbayes.study import run as perform
     from marginbayes.study.plan import plan
 
+    _check_amounts(jobs, longest, budget)
     chosen = _chosen(load_study(file), quick, experiment, set_, method)
     records = Records(_folder(file, out))
     _keep(file, records.path.parent)
     _announce(chosen, plan(chosen, records.by_key(), longest, retry), jobs, 0 if retry else _lost(chosen, records))
-    left = perform(chosen, records, n_jobs=jobs, longest=longest, budget=budget, retry=retry, progress=_show)
+    with writing(records.path):
+        left = perform(chosen, records, n_jobs=jobs, longest=longest, budget=budget, retry=retry, progress=_show)
     lost = _lost(chosen, records)
     output().print(
         f"{left.done - lost} tasks done{_told(lost)}, {len(left.left)} left; records in {records.path}", soft_wrap=True
@@ -97,6 +100,7 @@ def show_plan(
     from marginbayes.study import Records, load_study
     from marginbayes.study.plan import plan
 
+    _check_amounts(1, longest, None)
     chosen = _chosen(load_study(file), quick, experiment, set_, method)
     work = plan(chosen, Records(_folder(file, out)).by_key(), longest)
     table = grid("experiment", "method", "tasks", "expected", right=("tasks", "expected"))
@@ -104,6 +108,15 @@ def show_plan(
         table.add_row(cell(name), cell(which), str(count), _duration(seconds))
     output().print(table)
     _announce(chosen, work, 1, _lost(chosen, Records(_folder(file, out))))
+
+
+def _check_amounts(jobs: int, longest: float | None, budget: float | None) -> None:
+    """Refuse numbers with which nothing would be run, or nothing limited."""
+    if jobs == 0:
+        raise ValueError("--jobs 0 leaves nobody to do the work; say 1 or more, or -1 for all cores")
+    for option, seconds in (("--longest", longest), ("--budget", budget)):
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise ValueError(f"{option} {seconds:g} is no time to wait; say a number of seconds above zero")
 
 
 def _lost(chosen: Study, records: Records) -> int:
@@ -121,7 +134,8 @@ def _chosen(
 ) -> Study:
     from marginbayes.study.doubts import doubts
 
-    part = (whole.shortened() if quick else whole).only(experiments or (), sets or (), methods or ())
+    asked = whole.only(experiments or ())
+    part = (asked.shortened() if quick else asked).only((), sets or (), methods or ())
     for doubt in doubts(part):
         say(errors(), f"Note: these tasks will fail: {doubt}")
     return part
@@ -129,8 +143,11 @@ def _chosen(
 
 def _keep(file: Path, folder: Path) -> None:
     """Leave a copy of the study beside its records, for reports."""
+    from marginbayes.verification.files import write_text
+
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / file.name, file.read_text("utf-8"))
+    with writing(folder / file.name):
+        write_text(folder / file.name, file.read_text("utf-8"))
 
 
 def _kept(folder: Path) -> Path:
@@ -148,11 +165,14 @@ def _folder(file: Path, out: Path | None) -> Path:
 
 
 def _announce(chosen: Study, work: Plan, jobs: int, lost: int = 0) -> None:
+    from joblib import effective_n_jobs
+
     text = (
         f"{chosen.title}: {work.done - lost} tasks done{_told(lost)}, {len(work.left)} to run, "
         f"about {_duration(work.seconds)} on one core"
     )
-    say(errors(), text if jobs == 1 else f"{text}, {jobs} at a time")
+    at_once = effective_n_jobs(jobs)
+    say(errors(), text if at_once == 1 else f"{text}, {at_once} at a time")
 
 
 def _by_method(work: Plan) -> dict[tuple[str, str], tuple[int, float]]:
@@ -199,11 +219,12 @@ def report(
 
     Example: `marginbayes report runs/peharz2012 -o report.html`
     """
+    from marginbayes.cli.models import check_writable
     from marginbayes.report import summary, write_report
     from marginbayes.study import Records, load_study
+    from marginbayes.verification.files import write_text
 
-    if out.suffix not in (".html", ".htm", ".md"):
-        raise ValueError(f"{out} should end with .html (a page) or .md (a summary)")
+    check_writable(out, [".html", ".htm", ".md"])
     if file.is_dir():
         file, run = _kept(file), run or file
     whole = load_study(file)
@@ -213,8 +234,9 @@ def report(
         raise ValueError(
             f"there are no records in {records.path.parent}; run the study first, or name its folder by --run"
         )
-    if out.suffix == ".md":
-        write_text(out, summary(chosen, records))
-    else:
-        write_report(chosen, records, out)
+    with writing(out):
+        if out.suffix.lower() == ".md":
+            write_text(out, summary(chosen, records))
+        else:
+            write_report(chosen, records, out)
     output().print(f"{out} written", soft_wrap=True)

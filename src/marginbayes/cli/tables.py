@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -83,14 +82,17 @@ class Training:
 # -- reading
 
 
-def read_data(source: str, reading: Reading, text_columns: Sequence[str] = ()) -> Table:
-    """Table of a file or of a data set; the text columns of a text file stay strings whatever they look like."""
+def read_data(source: str, reading: Reading, text_columns: Sequence[str] = (), kept: Sequence[str] = ()) -> Table:
+    """Table of a file or of a data set; the text columns of a text file stay strings whatever they look like.
+
+    In the columns to be kept no text means that a cell is missing.
+    """
     path = Path(source)
     _check_encoding(reading.encoding)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError(f"{source} is no ordinary file, and a table is read twice; write it to a file first")
     with working(f"reading {source}"):
-        table = _decoded(path, reading, text_columns) if path.is_file() else _load(source, path)
+        table = _decoded(path, reading, text_columns, kept) if path.is_file() else _load(source, path)
     if not len(table.frame):
         raise ValueError(f"{source} has no rows")
     return table
@@ -127,23 +129,23 @@ def _load(source: str, path: Path) -> Table:
 
 def _check_encoding(name: str) -> None:
     try:
-        codecs.lookup(name)
-    except LookupError:
+        "a".encode(name)  # refuses those that turn bytes into bytes, such as base64, as well
+    except (LookupError, ValueError):
         raise ValueError(f"there is no encoding {name!r}; some that are: utf-8, latin-1, cp1252") from None
 
 
-def _decoded(path: Path, reading: Reading, text_columns: Sequence[str]) -> Table:
+def _decoded(path: Path, reading: Reading, text_columns: Sequence[str], kept: Sequence[str]) -> Table:
     try:
-        return _read_file(path, reading, text_columns)
+        return _read_file(path, reading, text_columns, kept)
     except UnicodeError as error:
         raise ValueError(f"{path} is not {reading.encoding} text: {error}") from None
 
 
-def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Table:
+def _read_file(path: Path, reading: Reading, text_columns: Sequence[str], kept: Sequence[str]) -> Table:
     from marginbayes import datasets
 
     suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
-    if text_columns and suffix in TEXT_FILES:
+    if (text_columns or kept) and suffix in TEXT_FILES:
         from marginbayes.datasets.files import read_delimited
 
         frame = read_delimited(
@@ -152,6 +154,7 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Tab
             encoding=reading.encoding,
             decimal=reading.decimal,
             text_columns=text_columns,
+            kept=kept,
         )
     else:
         frame = datasets.read_table(
@@ -180,6 +183,10 @@ def training(
         check_column(column, table)
     if name in drop:
         raise ValueError(f"{name!r} is the target; it cannot be dropped too")
+    roles: dict[str | None, str] = dict.fromkeys(drop, "is left out by --drop")
+    roles |= {weight: "has the weights", name: "is the target"}
+    if sequence is not None and sequence in roles:
+        raise ValueError(f"{sequence!r} {roles[sequence]}; it cannot say which sequence a row belongs to (--sequence)")
     labelled = np.flatnonzero(table.frame[name].notna().to_numpy())
     if sequence is not None and len(labelled) < len(table.frame):
         lost = len(table.frame) - len(labelled)

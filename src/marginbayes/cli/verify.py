@@ -131,6 +131,7 @@ def _columns(
 ) -> tuple[dict[str, list[Any]], NDArray[np.float64] | None]:
     """Cells by the names of the certificate, and weights; rows without a label are left out, as they are at fit."""
     from marginbayes.cli.tables import check_column, training
+    from marginbayes.estimators.weights import check_weights
 
     label = schema[0]["name"]
     if target in {variable["name"] for variable in schema[1:]}:
@@ -141,15 +142,7 @@ def _columns(
         check_column(variable["name"], table)
     columns = {v["name"]: _cells(rows.X[v["name"]]) for v in schema[1:]}
     columns[label] = rows.y.tolist()
-    weights = rows.weights
-    if class_weight is not None:
-        import numpy as np
-        from sklearn.utils import compute_sample_weight
-
-        weights = np.ones(len(rows.y)) if weights is None else weights.copy()
-        there = weights > 0
-        weights[there] *= compute_sample_weight(class_weight.value, rows.y[there])
-    return columns, weights
+    return columns, check_weights(rows.weights, class_weight and class_weight.value, rows.y)
 
 
 def _cells(column: Any) -> list[Any]:

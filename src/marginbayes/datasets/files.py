@@ -88,8 +88,12 @@ def read_delimited(
     encoding: str = "utf-8",
     decimal: str = ".",
     text_columns: Sequence[str] = (),
+    kept: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Frame of a text file with one header row; the text columns stay strings whatever they look like."""
+    """Frame of a text file with one header row; the text columns stay strings whatever they look like.
+
+    Columns to be kept are text without marks of missing cells: somebody may be called NA.
+    """
     if len(separator) != 1:
         raise ValueError(f"the separator {separator!r} (--separator) must be one character")
     if decimal not in (".", ",") or decimal == separator:
@@ -100,12 +104,13 @@ def read_delimited(
         header = _check_rows(file, path, separator)
     return pandas().read_csv(
         path,
+        compression="gzip" if path.suffix.lower() == ".gz" else None,
         sep=separator,
         encoding=_without_mark(encoding),
         decimal=decimal,
         keep_default_na=False,
-        na_values=list(missing),
-        dtype={name: str for name in text_columns if name in header},
+        na_values={name: list(missing) for name in header if name not in kept},
+        dtype={name: str for name in (*text_columns, *kept) if name in header},
         low_memory=False,
     )
 
@@ -114,7 +119,7 @@ def read_delimited(
 def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
     """Text of a plain or gzipped file; what cannot be decoded is a ValueError that names the file."""
     try:
-        opener: Any = gzip.open if path.suffix == ".gz" else open
+        opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
         with opener(path, "rt", encoding=_without_mark(encoding), newline="") as file:
             yield file
     except UnicodeDecodeError as error:
@@ -137,7 +142,9 @@ def _without_mark(encoding: str) -> str:
 
 def _check_rows(file: TextIO, path: Path, separator: str) -> list[str]:
     """Header, after checking that every row has its width: pandas pads short rows without a word."""
-    first = next((line for line in file if line.strip()), "")  # pandas passes over empty lines as well
+    before, first = next(
+        ((k, line) for k, line in enumerate(file) if line.strip()), (0, "")
+    )  # pandas skips empty lines
     likely = max(LIKELY, key=first.count)
     if (separator == "," and likely == ";") or first.count(likely) > first.count(separator) == 0:
         shown, said = ("a tab", "$'\\t'") if likely == "\t" else (repr(likely), repr(likely))
@@ -150,11 +157,17 @@ def _check_rows(file: TextIO, path: Path, separator: str) -> list[str]:
         _check_header(header, path)
         for row in rows:
             if row and len(row) != len(header):
-                place = f"{path}, line {rows.line_num}"
+                place = f"{path}, line {before + rows.line_num}"
                 raise ValueError(f"{place}: {len(row)} cells, but the header names {len(header)} columns")
     except csv.Error as error:
-        raise ValueError(f"{path}, line {rows.line_num}: {error}") from error
+        raise ValueError(f"{path}, line {before + rows.line_num}: {error}{_remedy(error)}") from error
     return header
+
+
+def _remedy(error: csv.Error) -> str:
+    if "field larger than field limit" not in str(error):
+        return ""
+    return "; a quote may be open that is never closed, else leave out a column with so long a text"
 
 
 def _check_header(header: list[str], path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbayes.report.results import Outcome
+from marginbayes.report.results import Outcome, mean_over_sets
 from marginbayes.study.records import Record
 from marginbayes.study.spec import Published
 from marginbayes.study.statistics import Cell, weighted_mean
@@ -91,7 +91,7 @@ def _line(outcome: Outcome, published: Published, method: str) -> Line:
         len(outside) - sum(outside),
         sum(finished[d].accuracy > n + 0.005 for d, n in best.items()),
         len(best),
-        outcome.mean(method, "fit_seconds"),
-        outcome.mean(method, "parameters"),
+        mean_over_sets(ours, "fit_seconds"),
+        mean_over_sets(ours, "parameters"),
         tuple(outcome.of(method)),
     )

@@ -10,7 +10,7 @@ from marginbayes.study.records import Record
 from marginbayes.study.spec import Experiment, Study
 from marginbayes.study.statistics import LEVELS, Cell, beats, cell, over_sets, weighted_mean
 
-__all__ = ["Outcome", "outcomes"]
+__all__ = ["Outcome", "mean_over_sets", "outcomes"]
 
 Table = Mapping[str, Mapping[str, Cell]]
 
@@ -50,11 +50,6 @@ class Outcome:
     def of(self, method: str) -> list[Record]:
         """Finished tasks of a method."""
         return [r for r in self.records if r.method == method]
-
-    def mean(self, method: str, key: str) -> float | None:
-        """Mean of what the finished tasks of a method have on record, None where nothing is."""
-        known = [r.result[key] for r in self.of(method) if key in r.result]
-        return sum(known) / len(known) if known else None
 
     def shared(self, *methods: str) -> Table:
         """Cells of the sets that all of these methods finished; of all methods if none is named."""
@@ -105,6 +100,13 @@ class Outcome:
         """Records of a method on the sets of a group that all methods finished."""
         shared = self.shared()
         return [r for s in self.experiment.extra["groups"][group] if s in shared for r in shared[s][method].records]
+
+
+def mean_over_sets(cells: Iterable[Cell], key: str) -> float | None:
+    """Mean over the sets of what their records have under a key on average, None where nothing is."""
+    known = ([r.result[key] for r in cell.records if key in r.result] for cell in cells)
+    means = [sum(values) / len(values) for values in known if values]
+    return sum(means) / len(means) if means else None
 
 
 def _structure_seconds(records: list[Record]) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from marginbayes.report.beside import CAPTION, HEAD, beside, is_outside
 from marginbayes.report.index import Index
-from marginbayes.report.results import Outcome
+from marginbayes.report.results import Outcome, mean_over_sets
 from marginbayes.study.records import Record
 from marginbayes.study.statistics import Cell
 
@@ -28,10 +28,11 @@ def accuracy_table(outcome: Outcome, index: Index) -> str:
         if cells:
             shown = [_cell(cells.get(m), _published(outcome, dataset, m), index) for m in methods]
             rows.append(f"<tr><td>{escape(dataset)}</td>{''.join(shown)}</tr>")
-    rows += [*_means(outcome, index), *_costs(outcome, index)]
+    rows += [*_means(outcome, index), *(_costs(outcome, index) if outcome.shared() else ())]
     caption = (
         "Accuracy in per cent with 95 % intervals; below, the published number and the difference. Green: ours is "
-        "higher and the published number lies outside of our interval; red: lower and outside."
+        "higher and the published number lies outside of our interval; red: lower and outside. The last rows are means "
+        "over the sets that all methods finished."
     )
     return table(["data set", *methods], rows, caption)
 
@@ -70,13 +71,14 @@ def _means(outcome: Outcome, index: Index) -> list[str]:
 
 
 def _costs(outcome: Outcome, index: Index) -> list[str]:
-    """Time and size of each method, averaged over its own finished sets."""
-    rows = []
+    """Time and size of each method, averaged over the sets that all methods finished."""
+    rows, shared = [], outcome.shared().values()
     for name, key, shown in (("seconds of a fit", "fit_seconds", "{:.3g}"), ("parameters", "parameters", "{:.0f}")):
         cells = []
         for method in outcome.methods:
-            known = outcome.mean(method, key)
-            text = "" if known is None else index.opens(shown.format(known), outcome.of(method))
+            own = [found[method] for found in shared]
+            known = mean_over_sets(own, key)
+            text = "" if known is None else index.opens(shown.format(known), (r for c in own for r in c.records))
             cells.append(f"<td>{text}</td>")
         rows.append(f'<tr class="mean"><td>{name}</td>{"".join(cells)}</tr>')
     return rows

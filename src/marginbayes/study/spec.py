@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import tomllib
@@ -11,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Experiment", "Method", "Published", "Study", "Task", "load_study"]
+from marginbayes.study.entries import Options, check_table, listed, numbers, of_type, refuse, whole_number
 
-Options = Mapping[str, Any]
+__all__ = ["Experiment", "Method", "Published", "Study", "Task", "load_study"]
 
 # What a method, and a protocol, may say; anything else is a slip of the pen that would change what is measured.
 METHOD = {
@@ -151,6 +150,12 @@ class Study:
     def shortened(self) -> Study:
         """The part that ends in minutes."""
         short = [e.shortened() for e in self.experiments]
+        if not any(short):
+            names = [e.name for e in self.experiments]
+            raise ValueError(
+                f"{self.name} has no short form of {', '.join(names)}; add a table [experiments.{names[0]}.quick], "
+                "or leave out --quick"
+            )
         return replace(self, experiments=tuple(e for e in short if e is not None))
 
     def only(self, experiments: Sequence[str] = (), sets: Sequence[str] = (), methods: Sequence[str] = ()) -> Study:
@@ -189,93 +194,106 @@ def load_study(path: str | Path) -> Study:
         if needed not in document:
             raise ValueError(f"{path} is not a study: it lacks {needed!r}")
     methods = {
-        name: _method(name, _table(options, METHOD, f"{path}: method {name!r}"))
-        for name, options in _table(document["methods"], None, f"{path}: methods").items()
+        name: _method(name, check_table(options, METHOD, f"{path}: method {name!r}"), f"{path}: method {name!r}")
+        for name, options in check_table(document["methods"], None, f"{path}: methods").items()
     }
-    seed = int(document.get("seed", 0))
+    title, seed = of_type(document, "title", "", "a text", str(path)), whole_number(document, "seed", 0, 0, str(path))
     experiments = tuple(
-        _experiment(name, _table(entry, KNOWN, f"{path}: experiment {name!r}"), methods, seed, str(path))
-        for name, entry in _table(document["experiments"], None, f"{path}: experiments").items()
+        _experiment(name, check_table(entry, KNOWN, f"{path}: experiment {name!r}"), methods, seed, str(path))
+        for name, entry in check_table(document["experiments"], None, f"{path}: experiments").items()
     )
-    return Study(path.stem, document["title"], document.get("paper", ""), experiments)
-
-
-def _table(value: Any, known: set[str] | None, where: str) -> Options:
-    """A table with known keys, or any where there is no telling; what else is there is named."""
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} should be a table of keys and values, not {value!r}")
-    for key in sorted(value.keys() - (value.keys() if known is None else known)):
-        near = difflib.get_close_matches(key, known or (), 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known or ()))}"
-        raise ValueError(f"{where} has {key!r}, which no study knows; {hint}")
-    return value
+    if not experiments:
+        raise ValueError(f"{path} is not a study: it has no experiment")
+    return Study(path.stem, title, of_type(document, "paper", "", "a text", str(path)), experiments)
 
 
 def _protocol(entry: Options, where: str) -> Options:
     """The protocol of an experiment, or of its quick form."""
-    found = _table(entry.get("protocol", {}), PROTOCOL, f"{where}: protocol")
+    found = check_table(entry.get("protocol", {}), PROTOCOL, f"{where}: protocol")
     for name, least in (("folds", 2), ("repeats", 1)):
-        number = found.get(name, least)
-        if not isinstance(number, int) or isinstance(number, bool) or number < least:
-            raise ValueError(
-                f"{where}: protocol has {name} = {number!r}, which should be a whole number from {least} on"
-            )
+        whole_number(found, name, least, least, f"{where}: protocol")
+    if "sizes" in found:
+        listed(found, "sizes", f"{where}: protocol", int)
     return found
 
 
 def _quick(entry: Options, where: str) -> Options:
     """The short form of an experiment."""
-    found = _table(entry.get("quick", {}), None, f"{where}: quick")
+    found = check_table(entry.get("quick", {}), {"sets", "methods", "protocol", "options"}, f"{where}: quick")
     _protocol(found, f"{where}: quick")
+    for key in found.keys() & {"sets", "methods"}:
+        listed(found, key, f"{where}: quick")
+    for method in {*found.get("methods", ())} - {*entry["methods"]}:
+        raise ValueError(f"{where}: quick names the method {method!r}, which the experiment does not have")
+    of_type(found, "options", {}, "a table", f"{where}: quick")
     return found
 
 
-def _method(name: str, options: Options) -> Method:
+def _method(name: str, options: Options, where: str) -> Method:
     rest = {key: value for key, value in options.items() if key != "expected"}
-    fixed, per_million = options.get("expected", (1.0, 1.0))
-    return Method(name, rest, (float(fixed), float(per_million)))
+    expected = numbers(options.get("expected", [1.0, 1.0]), 2)
+    if expected is None:
+        refuse("expected", options["expected"], "two numbers: seconds, and seconds for a million of cells", where)
+    return Method(name, rest, (expected[0], expected[1]))
 
 
 def _experiment(name: str, entry: Options, methods: Mapping[str, Method], seed: int, path: str) -> Experiment:
+    where = f"{path}: experiment {name!r}"
     for needed in ("title", "methods", "sets"):
         if needed not in entry:
-            raise ValueError(f"{path}: experiment {name!r} lacks {needed!r}")
-    for method in entry["methods"]:
+            raise ValueError(f"{where} lacks {needed!r}")
+    chosen, sets = listed(entry, "methods", where), listed(entry, "sets", where)
+    for method in chosen:
         if method not in methods:
-            raise ValueError(f"{path}: experiment {name!r} names the method {method!r}, which is not defined")
-    for method, sets in entry.get("skip", {}).items():
-        for unknown in ({method} - {*entry["methods"]}) | ({*sets} - {*entry["sets"]}):
-            raise ValueError(f"{path}: experiment {name!r} leaves out {unknown!r}, which it does not have")
+            raise ValueError(f"{where} names the method {method!r}, which is not defined")
     return Experiment(
         name,
-        entry["title"],
-        entry.get("kind", "classify"),
-        tuple(entry["sets"]),
-        tuple(methods[m] for m in entry["methods"]),
-        _protocol(entry, f"{path}: experiment {name!r}"),
-        int(entry.get("seed", seed)),
-        entry.get("options", {}),
-        _published(entry["published"], f"{path}: {name}") if "published" in entry else None,
-        tuple(entry.get("claims", ())),
-        entry.get("absent", {}),
-        entry.get("skip", {}),
-        _quick(entry, f"{path}: experiment {name!r}"),
-        " ".join(entry.get("note", "").split()),
+        of_type(entry, "title", "", "a text", where),
+        of_type(entry, "kind", "classify", "a text", where),
+        sets,
+        tuple(methods[m] for m in chosen),
+        _protocol(entry, where),
+        whole_number(entry, "seed", seed, 0, where),
+        of_type(entry, "options", {}, "a table", where),
+        _published(entry["published"], f"{where}: published") if "published" in entry else None,
+        tuple(check_table(claim, None, f"{where}: claims") for claim in of_type(entry, "claims", [], "a list", where)),
+        of_type(entry, "absent", {}, "a table", where),
+        _skip(entry, where),
+        _quick(entry, where),
+        " ".join(of_type(entry, "note", "", "a text", where).split()),
         {key: value for key, value in entry.items() if key in EXTRA},
     )
 
 
-def _published(entry: Options, where: str) -> Published:
-    columns, rows = entry["columns"], {}
-    for row, cells in entry["rows"].items():
-        if len(cells) != len(columns):
-            raise ValueError(f"{where}: the row {row!r} has {len(cells)} cells for {len(columns)} columns")
-        numbers = {c: _number(cell) for c, cell in zip(columns, cells, strict=True) if cell != "-"}
-        rows[row] = numbers
+def _skip(entry: Options, where: str) -> Mapping[str, Mapping[str, str]]:
+    """For a method, the sets that it leaves out and why."""
+    found: Mapping[str, Mapping[str, str]] = of_type(entry, "skip", {}, "a table", where)
+    for method, sets in found.items():
+        check_table(sets, None, f"{where}: skip of {method!r}")
+        for unknown in ({method} - {*entry["methods"]}) | ({*sets} - {*entry["sets"]}):
+            raise ValueError(f"{where} leaves out {unknown!r}, which it does not have")
+    return found
+
+
+def _published(entry: Any, where: str) -> Published:
+    check_table(entry, {"source", "columns", "rows"}, where)
+    for needed in ("columns", "rows"):
+        if needed not in entry:
+            raise ValueError(f"{where} lacks {needed!r}")
+    columns, rows = listed(entry, "columns", where), {}
+    for row, cells in check_table(entry["rows"], None, f"{where}: rows").items():
+        if not isinstance(cells, list) or len(cells) != len(columns):
+            raise ValueError(f"{where}: the row {row!r} should be a list of {len(columns)} cells, one for each column")
+        there = {c: cell for c, cell in zip(columns, cells, strict=True) if cell != "-"}
+        rows[row] = {column: _cell(cell, f"{where}: the row {row!r}", column) for column, cell in there.items()}
     return Published(rows, entry.get("source", ""))
 
 
-def _number(cell: Any) -> tuple[float, float | None]:
-    if isinstance(cell, list):
-        return float(cell[0]), float(cell[1])
-    return float(cell), None
+def _cell(cell: Any, where: str, column: str) -> tuple[float, float | None]:
+    """A published number and the half-width of its interval, if it has one."""
+    if (pair := numbers(cell, 2)) is not None:
+        return pair[0], pair[1]
+    alone = numbers([cell], 1)
+    if alone is None:
+        refuse(column, cell, "a number, a number and its half-width in a list, or '-' for none", where)
+    return alone[0], None
