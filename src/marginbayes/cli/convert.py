@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from marginbayes.cli.console import output
-from marginbayes.cli.writing import writing
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="A .json, .bif, .xmlbif or .xml file.", show_default=False)]
 Destination = Annotated[
@@ -35,8 +34,7 @@ def convert(source: Source, destination: Destination, target: Target = None) -> 
 
     check_writable(destination, [".json", ".bif", ".xmlbif", ".xml"])
     network = read_network(source, target)
-    with writing(destination):
-        write_network(network, destination)
+    write_network(network, destination)
     output().print(
         f"{destination}: {len(network.dag.names)} variables, {len(network.dag.edges)} edges, "
         f"class {network.schema.target.name!r}",

@@ -12,7 +12,6 @@ from marginbayes.cli import options
 from marginbayes.cli.console import WIDEST, needed, note, output, progress, say
 from marginbayes.cli.errors import INTERRUPTED
 from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, whole_sequences
-from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from marginbayes.cli.models import Choices
@@ -240,8 +239,7 @@ def _write_json(
         "comparisons": [comparison.to_dict() for comparison in comparisons],
         **({"sequences": {name: {"right": r, "tested": n} for name, (r, n) in wholes.items()}} if wholes else {}),
     }
-    with writing(path):
-        write_text(path, format_document(document))
+    write_text(path, format_document(document))
     output().print(f"numbers written to {path}", soft_wrap=True)
 
 

@@ -15,7 +15,6 @@ from marginbayes.cli.console import cell, grid, needed, note, output, working
 from marginbayes.cli.errors import INTERRUPTED
 from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, with_ids
 from marginbayes.cli.settings import chosen
-from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from marginbayes.cli.tables import Training
@@ -176,11 +175,9 @@ def _written(classifier: Any, model: Path | None, certificate: Path | None) -> l
 
     proofs: dict[Path, Any] = {}
     if model is not None:
-        with writing(model):
-            save_model(classifier, model)
+        save_model(classifier, model)
     if certificate is not None:
-        with writing(certificate):
-            proofs |= write_certificates(classifier, certificate)
+        proofs |= write_certificates(classifier, certificate)
     where = "no model was written; --model FILE writes one" if model is None else f"model written to {model}"
     return [where, *(f"certificate written to {path}: {proof}" for path, proof in proofs.items())]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from marginbayes.cli.writing import writing
 from marginbayes.verification.files import replacing
 
 __all__ = ["save_picture"]
@@ -21,7 +20,7 @@ def save_picture(draw: Callable[[], Any], path: Path) -> None:
 
     figure = draw().figure_
     try:
-        with writing(path), replacing(path) as file:
+        with replacing(path) as file:
             figure.savefig(file, format=path.suffix[1:] or None, dpi=150, bbox_inches="tight")
     finally:
         plt.close(figure)

@@ -12,7 +12,6 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import note, working
-from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from marginbayes.cli.tables import Reading, Table
@@ -219,6 +218,5 @@ def _write(text: str, out: Path | None) -> None:
         return
     from marginbayes.verification.files import write_text
 
-    with writing(out):
-        write_text(out, text)
+    write_text(out, text)
     note(f"{text.count(chr(10)) - 1} answers written to {out}")

@@ -10,7 +10,6 @@ import typer
 
 from marginbayes.cli import options
 from marginbayes.cli.console import cell, grid, output, printable, say
-from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -194,8 +193,7 @@ def _draw(network: Network, information: dict[tuple[str, str], float], path: Pat
         from marginbayes.verification.files import write_text
 
         tooltips = {v.name: v.describe() for v in network.schema.variables}
-        with writing(path):
-            write_text(path, draw_svg(network.dag, widths=information, tooltips=tooltips))
+        write_text(path, draw_svg(network.dag, widths=information, tooltips=tooltips))
         return
     from marginbayes.cli.pictures import save_picture
     from marginbayes.plotting.network import NetworkDisplay

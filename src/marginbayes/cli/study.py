@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marginbayes.cli.console import cell, errors, grid, output, say
-from marginbayes.cli.writing import writing
 
 if TYPE_CHECKING:
     from marginbayes.study import Record, Records, Study
@@ -73,8 +72,7 @@ def run(
     records = Records(_folder(file, out))
     _keep(file, records.path.parent)
     _announce(chosen, plan(chosen, records.by_key(), longest, retry), jobs, 0 if retry else _lost(chosen, records))
-    with writing(records.path):
-        left = perform(chosen, records, n_jobs=jobs, longest=longest, budget=budget, retry=retry, progress=_show)
+    left = perform(chosen, records, n_jobs=jobs, longest=longest, budget=budget, retry=retry, progress=_show)
     lost = _lost(chosen, records)
     output().print(
         f"{left.done - lost} tasks done{_told(lost)}, {len(left.left)} left; records in {records.path}", soft_wrap=True
@@ -146,8 +144,7 @@ def _keep(file: Path, folder: Path) -> None:
     from marginbayes.verification.files import write_text
 
     folder.mkdir(parents=True, exist_ok=True)
-    with writing(folder / file.name):
-        write_text(folder / file.name, file.read_text("utf-8"))
+    write_text(folder / file.name, file.read_text("utf-8"))
 
 
 def _kept(folder: Path) -> Path:
@@ -234,9 +231,8 @@ def report(
         raise ValueError(
             f"there are no records in {records.path.parent}; run the study first, or name its folder by --run"
         )
-    with writing(out):
-        if out.suffix.lower() == ".md":
-            write_text(out, summary(chosen, records))
-        else:
-            write_report(chosen, records, out)
+    if out.suffix.lower() == ".md":
+        write_text(out, summary(chosen, records))
+    else:
+        write_report(chosen, records, out)
     output().print(f"{out} written", soft_wrap=True)

@@ -49,7 +49,7 @@ SHORTEST = 1e-9
 SMALLEST, ROUNDING = 1e-14, 1e-12
 # A group that has lost all but this part of its counts may be about to vanish.
 VANISHED = 1e-2
-# Other groups that sum to less than one are taken only where that closes so much of the gap: else they are not meant to.
+# Other groups that sum to less than one are taken only where that closes so much of the gap; else they need not.
 MUCH = 0.9
 # Rounding by less than this part of a cell's count needs no room.
 TINY = 1e-10

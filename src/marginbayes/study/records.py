@@ -11,6 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from marginbayes.verification.files import naming
+
 __all__ = ["Record", "Records", "versions"]
 
 PACKAGES = ("marginbayes", "numpy", "scipy", "scikit-learn", "numba", "pandas")
@@ -78,7 +80,7 @@ class Records:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._mend()
         line = (json.dumps(asdict(record), sort_keys=True) + "\n").encode()
-        with self.path.open("ab") as file:
+        with naming(self.path), self.path.open("ab") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())

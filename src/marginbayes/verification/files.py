@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["replacing", "write_text"]
+__all__ = ["naming", "replacing", "write_text"]
 
 
 @contextmanager
@@ -21,26 +21,34 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
     given, target = Path(path), Path(os.path.realpath(path))
     if given.exists() and not given.is_file():  # a pipe, a terminal, or (refused by the system) a folder
-        with given.open("wb") as file:
+        with naming(given), given.open("wb") as file:
             yield file
         return
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}")
     part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
     try:
-        with part.open("xb") as file:
+        with naming(given, hidden=part), part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
             shutil.copymode(target, part)
-        os.replace(part, target)
-    except OSError as error:
-        if error.filename != str(part):
-            raise
-        raise type(error)(error.errno, error.strerror, str(given)) from None  # not the name of a hidden file
+        with naming(given, hidden=part):
+            os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: Path, hidden: Path | None = None) -> Iterator[None]:
+    """Have errors of the system, such as a full disk, name this file: not none, and not one that nobody knows of."""
+    try:
+        yield
+    except OSError as error:
+        if not error.strerror or error.filename not in (None, str(hidden)):
+            raise
+        raise type(error)(error.errno, error.strerror, str(path)) from None
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
