@@ -103,7 +103,10 @@ def test_a_data_set_finds_its_column_of_sequences(monkeypatch: pytest.MonkeyPatc
         (("--sequence", "chain", "--window", 2), "window=2 must be an odd number"),
         (("--sequence", "chain", "--time-limit", 1), "--time-limit is not for --sequence"),
         (("--sequence", "chain", "--categorical", "chain"), "--categorical chain is the column of sequences"),
-        (("--sequence", "chain", "--drop", "chain"), "sequence='chain' is no column of the table"),
+        (
+            ("--sequence", "chain", "--drop", "chain"),
+            "'chain' is left out by --drop; it cannot say which sequence a row belongs to",
+        ),
         (("--window", 3), "--window 3 is for sequences; say with --sequence"),
         (("--order", 2), "--order 2 is for sequences; say with --sequence"),
     ],
