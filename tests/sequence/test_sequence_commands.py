@@ -105,7 +105,7 @@ def test_a_data_set_finds_its_column_of_sequences(monkeypatch: pytest.MonkeyPatc
         (("--sequence", "chain", "--categorical", "chain"), "--categorical chain is the column of sequences"),
         (
             ("--sequence", "chain", "--drop", "chain"),
-            "'chain' is left out by --drop; it cannot say which sequence a row belongs to",
+            "'chain' is left out by --drop; it cannot say which sequence",
         ),
         (("--window", 3), "--window 3 is for sequences; say with --sequence"),
         (("--order", 2), "--order 2 is for sequences; say with --sequence"),
