@@ -97,8 +97,8 @@ class ExactMargin(StructureLearner):
     Missing cells: a missing feature adds nothing to the margin of its row; a missing parent is summed over, which
     leaves the feature given the class, as in the other searches. Rows without a class take no part.
 
-    The certificate's status is ``"optimal"``, ``"time limit"``, ``"node limit"``, ``"interrupted"``, ``"memory limit"``,
-    or, where rounding leaves a gap for k above one, ``"stalled"``. `gaps` puts its gap in other terms.
+    The certificate's status is ``"optimal"``, ``"time limit"``, ``"node limit"``, ``"interrupted"``, ``"memory
+    limit"``, or, where rounding leaves a gap for k above one, ``"stalled"``. `gaps` puts its gap in other terms.
     """
 
     def __init__(
