@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, clone
 from marginbayes.solvers import Moment
 from marginbayes.structure.base import Step
 
-__all__ = ["Progress", "interrupted_result", "warn_if_interrupted", "watched"]
+__all__ = ["ProgressLine", "interrupted_result", "warn_if_interrupted", "watched"]
 
 Learner = TypeVar("Learner", bound=BaseEstimator)
 
 
-class Progress:
+class ProgressLine:
     """Callback that keeps one line on the terminal up to date, or writes a line now and then where there is none."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ def watched(learner: Learner, verbose: int) -> Iterator[Learner]:
     if not verbose or learner.get_params(deep=False).get("callback", learner) is not None:
         yield learner
         return
-    progress = Progress()
+    progress = ProgressLine()
     try:
         yield clone(learner).set_params(callback=progress)
     finally:

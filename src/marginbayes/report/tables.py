@@ -14,7 +14,7 @@ from marginbayes.study.statistics import Cell
 
 __all__ = ["accuracy_table", "beside_table", "gap_table", "order_table", "table"]
 
-Published = tuple[float, float | None] | None
+PublishedNumber = tuple[float, float | None] | None
 
 
 def accuracy_table(outcome: Outcome, index: Index) -> str:
@@ -37,12 +37,12 @@ def accuracy_table(outcome: Outcome, index: Index) -> str:
     return table(["data set", *methods], rows, caption)
 
 
-def _published(outcome: Outcome, row: str, column: str) -> Published:
+def _published(outcome: Outcome, row: str, column: str) -> PublishedNumber:
     published = outcome.experiment.published
     return None if published is None else published.get(row, column)
 
 
-def _cell(found: Cell | None, published: Published, index: Index) -> str:
+def _cell(found: Cell | None, published: PublishedNumber, index: Index) -> str:
     if found is None:
         return "<td>" + (f"<small>{published[0]:.2f}</small>" if published else "") + "</td>"
     text = index.opens(f"{found.accuracy:.2f} ± {found.half_width:.2f}", found.records)

@@ -18,9 +18,9 @@ from marginbayes.study.plan import Plan, plan
 from marginbayes.study.records import Record, Records, versions
 from marginbayes.study.spec import Study, Task
 
-__all__ = ["Progress", "perform", "run"]
+__all__ = ["OnRecord", "perform", "run"]
 
-Progress = Callable[[Record, int, int, float], None]
+OnRecord = Callable[[Record, int, int, float], None]
 
 
 # Seconds after which a task is reminded that its budget is spent: a library may have swallowed the first time.
@@ -39,7 +39,7 @@ def run(
     longest: float | None = None,
     budget: float | None = None,
     retry: bool = False,
-    progress: Progress | None = None,
+    progress: OnRecord | None = None,
 ) -> Plan:
     """Plan of what is still left after running a study.
 
