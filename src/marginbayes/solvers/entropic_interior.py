@@ -80,6 +80,7 @@ class _Best:
     bound: float = -np.inf
     gap: float = np.inf
     waited: int = 0
+    below: bool = False  # whether groups that sum to less than one have been worth it
     trace: list[tuple[float, float, float]] = field(default_factory=list)
 
     def note(self) -> None:
@@ -186,16 +187,18 @@ def _consider(problem: EntropicHinge, best: _Best, path: _Path) -> None:
     vanishes = below & (path.totals < VANISHED * layout.group_sums(layout.counts))
     if vanishes.any():  # such a group may want to sum to less than one
         _consider_weights(problem, best, path.weights - layout.spread(np.where(vanishes, 0.0, logs)))
-    if below.any():  # and so may one that is about to vanish
-        _consider_weights(problem, best, path.weights - layout.spread(np.maximum(logs, 0.0)), MUCH)
+    if (best.below or best.waited) and below.any():  # and so may one that is about to vanish, where little else helps
+        best.below |= _consider_weights(problem, best, path.weights - layout.spread(np.maximum(logs, 0.0)), MUCH)
     _consider_multipliers(problem, best, path.eta)
 
 
-def _consider_weights(problem: EntropicHinge, best: _Best, weights: Floats, least: float = 0.0) -> None:
-    """Keep weights that are better by at least a part of the gap."""
+def _consider_weights(problem: EntropicHinge, best: _Best, weights: Floats, least: float = 0.0) -> bool:
+    """Keep weights that are better by at least a part of the gap; whether they are."""
     value = problem.primal(weights)
-    if value < best.objective - (least * (best.objective - best.bound) if least else 0.0):
+    better = value < best.objective - (least * (best.objective - best.bound) if least else 0.0)
+    if better:
         best.objective, best.weights = value, weights
+    return better
 
 
 def _consider_multipliers(problem: EntropicHinge, best: _Best, eta: Floats) -> None:
