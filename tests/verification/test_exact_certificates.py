@@ -99,7 +99,7 @@ LIES = [
     ("tree", spoil("evidence.proofs.0.clusters.0", lambda _: [77]), "holds what is no variable"),
     ("tree", spoil("evidence.leaves", lambda v: v[1:]), "do not make up the whole search space"),
     ("general", spoil("evidence.gamma", lambda v: v + 0.1), "the objective is"),
-    ("general", spoil("evidence.smoothing", lambda _: 0.0), "smoothing must be positive"),
+    ("general", spoil("evidence.smoothing", lambda _: 0.0), "must be positive numbers"),
     ("general", spoil("evidence.margin", lambda _: "huge"), "is neither 'sm' nor 'sbm'"),
     ("general", spoil("evidence.proofs.0.values.0", lambda v: v + 99.0), "sum to more than its weight"),
     ("general", spoil("evidence.proofs.0.values.0", lambda v: -v), "or a multiplier below 0"),

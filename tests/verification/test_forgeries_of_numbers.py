@@ -17,7 +17,7 @@ from marginbayes.parameters.combination import ConvexCombination
 from marginbayes.parameters.convex import MarginConvex
 from marginbayes.parameters.hybrid import MarginHybrid
 from marginbayes.parameters.markov import MarginMarkov
-from marginbayes.sequence import StructuredMarkov
+from marginbayes.sequence import StructuredConvex, StructuredMarkov
 from marginbayes.solvers import Certificate
 from marginbayes.structure import ExactScore
 from marginbayes.structure.exact.learner import ExactMargin
@@ -144,7 +144,7 @@ def test_margins_of_huge_weights_are_not_what_rounding_makes_of_them() -> None:
         "gamma": gamma,
         "weights": table,
         "separable": False,
-        "radius": 2.0**60,
+        "radius": 1.16e18,
         "method": "exact",
         "gap": 1e-6,
         "duals": {"rows": [], "classes": [], "values": []},
@@ -171,7 +171,7 @@ def test_rows_of_a_class_that_the_certificate_does_not_know_are_not_left_out(tmp
     document = read_document(path)
     names = [variable["name"] for variable in document["schema"]]
     columns = {names[0]: np.where(half, y, "maybe").tolist(), names[1]: X[:, 0].tolist(), names[2]: X[:, 1].tolist()}
-    with pytest.raises(CertificateError, match=r"'maybe' in .* is no class of the certificate"):
+    with pytest.raises(CertificateError, match=r"'maybe' in .* is no level of the certificate"):
         verify_table(document, columns)
     verify_table(document, columns, half.astype(float))
     columns[names[0]] = [label if there else None for label, there in zip(y.tolist(), half, strict=True)]
@@ -232,3 +232,90 @@ def test_absurd_numbers_are_refused_and_not_counted_through(k: int) -> None:
         parents = copy.deepcopy(document)
         parents["evidence"]["class_parents"] = 10**12
         refuse(resealed(parents), codes)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"k": 2}, "k is 2"),
+        ({"k": 1.0}, "k is 1.0"),
+        ({"class_parents": True}, "class_parents is True"),
+        ({"redundant": [[0, 0, 1], [1, 0, 1]]}, "was left out"),
+        ({"gamma": 1e18}, "not too large"),
+        ({"weight": "nan"}, "the rows weigh"),
+    ],
+)
+def test_numbers_of_a_structure_mean_what_they_say(change: dict[str, Any], said: str) -> None:
+    document, codes = exact(k=1)
+    forged = copy.deepcopy(document)
+    forged["evidence"] |= change
+    refuse(resealed(forged), codes, match=said)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        ("forbidden", lambda names: [[names[0], names[0]]]),
+        ("tiers", lambda names: [[names[0]], [names[1]]]),
+        ("tiers", lambda names: [[names[1]], [names[1]]]),
+        ("keep", lambda names: [names[0]]),
+    ],
+)
+def test_constraints_speak_of_features(rule: str, value: Any) -> None:
+    document, codes = exact(k=1)
+    forged = copy.deepcopy(document)
+    forged["evidence"]["constraints"][rule] = value(document["evidence"]["names"])
+    refuse(resealed(forged), codes, match=r"named twice|of the class as of a feature")
+
+
+@pytest.mark.parametrize("learner", [MarginHybrid(), MarginMarkov()], ids=str)
+def test_what_is_infinite_is_no_optimum(learner: Any) -> None:
+    certificate, rows = learned(learner)
+    weights = np.full_like(certificate.evidence["weights"], 1e200 if isinstance(learner, MarginMarkov) else -1e307)
+    forged = replace(certificate, objective=np.inf, evidence={**certificate.evidence, "weights": weights})
+    refuse(forged.to_document(), rows.codes, rows.weights)
+
+
+@pytest.mark.parametrize(("name", "cost"), [("B", 1e18), ("C", 1e18), ("C", np.inf), ("B", -1.0)])
+def test_costs_with_which_rounding_decides_are_refused(name: str, cost: float) -> None:
+    certificate, rows = learned(MarginHybrid() if name == "B" else MarginMarkov())
+    forged = replace(certificate, evidence={**certificate.evidence, name: cost})
+    refuse(forged.to_document(), rows.codes, rows.weights, match=f"{name}=.* must be positive, and at most")
+
+
+def test_cells_of_levels_that_the_certificate_lacks_are_not_missing(tmp_path) -> None:
+    X, y, _ = exclusive_or()
+    path = tmp_path / "c.json"
+    BayesNetClassifier(ExactScore("bic")).fit(X, y).save_certificates(path)
+    document = read_document(path)
+    names = [variable["name"] for variable in document["schema"]]
+    columns = {names[0]: y.tolist(), **{name: X[:, i].tolist() for i, name in enumerate(names[1:])}}
+    verify_table(document, columns)
+    columns[names[1]][0] = "z"
+    with pytest.raises(CertificateError, match=r"'z' in .* is no level of the certificate"):
+        verify_table(document, columns)
+    cut = copy.deepcopy(document)
+    cut["schema"][1]["cuts"] = [0.5, 0.7]
+    with pytest.raises(CertificateError, match="the schema does not say"):
+        verify_table(resealed(cut), columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("order", 3), ("order", 2.0), ("order", -4), ("window", 2), ("window", 3.0)]
+)
+def test_order_and_window_of_chains_are_what_they_say(name: str, value: Any) -> None:
+    examples = chain_sample(1, (3,) * 10)
+    codes, weights = codes_of(examples)
+    certificate = StructuredMarkov(0.2).learn(examples).certificate
+    assert certificate is not None
+    refuse(replace(certificate, evidence={**certificate.evidence, name: value}).to_document(), codes, weights)
+
+
+def test_within_a_box_the_margin_is_one_and_what_is_separable_has_no_bound() -> None:
+    examples = chain_sample(1, (3,) * 10)
+    codes, weights = codes_of(examples)
+    certificate = StructuredConvex().learn(examples).certificate
+    assert certificate is not None
+    verify(certificate.to_document(), codes, weights)
+    half = replace(certificate, evidence={**certificate.evidence, "margin": 0.5})
+    refuse(half.to_document(), codes, weights, match="the margin is 1")

@@ -245,7 +245,7 @@ class _Search:
         total, rest = float(signed[at, self.rows.labels].sum()), float(np.abs(self.rows.gathered(signed)).sum())
         # The radius may cost a tenth of the tolerance.
         radius = min(LARGEST_RADIUS, 0.1 * self.aim * total / rest if rest > 0 else LARGEST_RADIUS)
-        radius = max(10.0 ** np.floor(np.log10(max(1e-300, radius))), 2.0 * _largest(point.weights))
+        radius = _in_three_digits(max(10.0 ** np.floor(np.log10(max(1e-300, radius))), 2.0 * _largest(point.weights)))
         bound = total - radius * rest
         if bound > self.bound:
             self.bound, self.radius, self.multipliers, self.slope = bound, radius, signed, rest
@@ -303,7 +303,7 @@ class _Search:
         for level in range(self.depth, 0, -1):
             depth = lower_level(rows.cells, rows.labels, self.levels, self.killed, level, weights)
             weights[self.levels == level] -= 1.01 * depth
-        if (wider := _largest(core)) > self.radius:  # the weights themselves have to lie within it
+        if (wider := _in_three_digits(_largest(core))) > self.radius:  # the weights themselves have to lie within it
             self.bound, self.radius = max(0.0, self.bound - (wider - self.radius) * self.slope), wider
         loss = rows.hinges(weights)
         separable = status == "separable"
@@ -320,6 +320,12 @@ class _Search:
             time.perf_counter() - self.began,
             tuple(self.trace),
         )
+
+
+def _in_three_digits(radius: float) -> float:
+    """The radius, or a little more, as the status will say it."""
+    said = float(f"{radius:.3g}")
+    return said if said >= radius else float(f"{1.005 * radius:.3g}")
 
 
 def _largest(weights: Floats) -> float:

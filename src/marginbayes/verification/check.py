@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError, check_document
-from marginbayes.verification.table import check_labels, encode
+from marginbayes.verification.table import check_known, encode
 
 __all__ = ["Report", "verify", "verify_table"]
 
@@ -62,7 +62,7 @@ def verify(document: Mapping[str, Any], codes: Any, weights: Any = None) -> Repo
         return _compared(document, objective, bound, float(weights.sum()))
     except CertificateError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError, zlib.error) as error:
         raise CertificateError(f"the evidence cannot be read: {type(error).__name__} {error}") from None
 
 
@@ -74,21 +74,23 @@ def verify_table(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any
     schema = document["schema"]
     codes = encode(schema, columns)
     counts = np.ones(codes.shape[1], bool) if weights is None else np.asarray(weights, np.float64) > 0
-    for variable, own in zip(schema[: _n_labels(document)], codes, strict=False):
-        check_labels(variable, columns[variable["name"]], own, counts)
+    for variable, own in zip(schema, codes, strict=True):
+        check_known(variable, columns[variable["name"]], own, counts)
     return verify(document, codes, weights)
 
 
-def _n_labels(document: Mapping[str, Any]) -> int:
-    """Number of variables that are predicted; they come first."""
-    return len(document["evidence"].get("label_cardinalities", [0]))
+def _label_levels(document: Mapping[str, Any]) -> list[int]:
+    """Numbers of levels of what is predicted, where the evidence has them apart from those of the features."""
+    if document["kind"] != "sequence-margin":
+        return []
+    evidence = document["evidence"]
+    return list(evidence["label_cardinalities"]) if evidence["model"] == "tree" else [evidence["labels"]]
 
 
 def _check_levels(document: Mapping[str, Any], codes: NDArray[np.int64]) -> None:
     """Refuse evidence about other numbers of levels than those of the schema or the data: cells would be left out."""
     evidence = document["evidence"]
-    labels = evidence.get("label_cardinalities", [evidence["labels"]] if "labels" in evidence else [])
-    certified = [*labels, *evidence["cardinalities"]]
+    certified = [*_label_levels(document), *evidence["cardinalities"]]
     if document["schema"] is not None and [len(v["levels"]) for v in document["schema"]] != certified:
         raise CertificateError("the numbers of levels differ from those of the schema")
     if len(certified) != len(codes):
@@ -120,6 +122,8 @@ def _compared(document: Mapping[str, Any], objective: float, bound: float, weigh
     gap = left / max(1.0, abs(objective))
     # What is optimal within a radius, or but for a remark, is optimal.
     if document["status"].startswith("optimal"):
+        if not (np.isfinite(objective) and np.isfinite(claimed_bound)):
+            raise CertificateError(f"an objective of {objective!r} with a bound of {claimed_bound!r} is no optimum")
         allowed = float(document["evidence"]["gap"])
         if not left <= allowed * max(1.0, abs(objective)) + pad:
             raise CertificateError(f"a gap of {gap:.2g} is more than that of an optimum, {allowed!r}")

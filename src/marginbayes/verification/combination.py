@@ -16,6 +16,8 @@ __all__: list[str] = []
 
 Floats = NDArray[np.float64]
 
+LARGEST = 1e6
+
 
 def check_combination(document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
     """Objective: least 1/(2 g^2) + B sum max(0, g - margin) + D |alpha - 1/M| over g. Bound: see below.
@@ -32,8 +34,8 @@ def check_combination(document: Mapping[str, Any], codes: NDArray[np.int64], wei
         raise CertificateError(f"B={cost!r} with D={pull!r} is no problem that can be checked")
     rows = OneHot.of(evidence, codes, weights)
     members = np.asarray(evidence["members"], np.float64).reshape(-1, rows.n_cells, rows.n_classes)
-    if not np.isfinite(members).all():
-        raise CertificateError("a weight of a member is no number")
+    if not (np.abs(members) <= LARGEST).all():
+        raise CertificateError("a weight of a member is no number, or too large to be added up")
     alpha = _shares(evidence, len(members))
     margins = [rows.margins(member) for member in members]
     caps = cost * rows.weights

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
 from marginbayes.verification.document import CertificateError, check_sense
-from marginbayes.verification.onehot import OneHot, pair_values
+from marginbayes.verification.onehot import OneHot, check_cost, pair_values
 
 __all__: list[str] = []
 
@@ -28,7 +28,7 @@ def check_convex(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     evidence = document["evidence"]
     rows = OneHot.of(evidence, codes, weights)
     cost, gamma, table = _feasible(evidence, rows)
-    missed = np.maximum(0.0, gamma - rows.margins(table).min(axis=1))
+    missed = np.maximum(0.0, gamma - rows.margins(table, cost).min(axis=1))
     objective = 1 / (2 * gamma**2) + cost * float(rows.weights @ missed)
     if evidence["separable"]:
         _check_witness(evidence, rows)
@@ -54,8 +54,10 @@ def check_hard(document: Mapping[str, Any], codes: NDArray[np.int64], weights: F
 
 def _check_status(status: str, radius: float, separable: bool, least: float) -> None:
     """Refuse a status that does not name the radius within which a bound above zero holds, or that is not as proved."""
-    if not radius >= 0:
-        raise CertificateError(f"the radius {radius!r} must not be negative")
+    if not radius >= 0 or float(f"{radius:.3g}") != radius:
+        raise CertificateError(f"the radius {radius!r} must not be negative, and have three digits at most")
+    if status.startswith("not attained") and not separable:
+        raise CertificateError(f"the status is {status!r}, but nothing shows that the rows are separable")
     if separable and least <= 0:
         if not status.startswith("not attained"):
             raise CertificateError(f"the rows are separable: no optimum is attained, but the status is {status!r}")
@@ -69,8 +71,9 @@ def _feasible(evidence: Mapping[str, Any], rows: OneHot) -> tuple[float, float, 
     """B, gamma and the weights, if they satisfy the constraints."""
     cost, gamma = float(evidence["B"]), float(evidence["gamma"])
     table = np.asarray(evidence["weights"], np.float64).reshape(rows.n_cells, rows.n_classes)
-    if not (cost > 0 and gamma > 0):
-        raise CertificateError(f"B={cost!r} and gamma={gamma!r} must be positive")
+    check_cost("B", cost)
+    if not gamma > 0:
+        raise CertificateError(f"gamma={gamma!r} must be positive")
     if any((np.exp(table.reshape(-1)[group]).sum(axis=1) > 1 + 1e-9).any() for group in rows.groups):
         raise CertificateError("a row of a table sums to more than one")
     return cost, gamma, table
@@ -85,7 +88,7 @@ def _check_witness(evidence: Mapping[str, Any], rows: OneHot) -> None:
     levels = np.asarray(evidence["levels"], np.int64).reshape(rows.n_cells, rows.n_classes)
     core = np.asarray(evidence["core"], np.float64).reshape(levels.shape)
     won = _are_positive(rows, core)
-    for level in range(int(levels.max(initial=0)), 0, -1):
+    for level in np.unique(levels[levels > 0])[::-1]:
         difference = -rows.margins((levels == level).astype(np.float64))
         difference[np.arange(len(rows.labels)), rows.labels] = 0.0
         won = np.where(difference == 0, won, difference > 0)

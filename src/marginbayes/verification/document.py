@@ -86,6 +86,10 @@ def check_document(document: Mapping[str, Any]) -> None:
         raise CertificateError(f"certificate of version {document.get('version')!r}; this program reads {VERSION}")
     if odd := FIELDS ^ document.keys():
         raise CertificateError(f"the certificate lacks, or has besides what it should, {', '.join(sorted(odd))}")
+    if not isinstance(document["evidence"], Mapping) or not all(
+        isinstance(document[k], str) for k in ("kind", "status")
+    ):
+        raise CertificateError("the certificate has a kind, a status or evidence of another type than it should")
     if document["digest"] != digest(document):
         raise CertificateError("the certificate was changed after it was written: its digest does not fit")
     if document["schema"] is not None and not _is_schema(document["schema"]):
@@ -94,18 +98,24 @@ def check_document(document: Mapping[str, Any]) -> None:
 
 def _is_schema(schema: Any) -> bool:
     """Whether these are variables: each with a name, levels, and cuts or None."""
-    return isinstance(schema, list) and all(
-        isinstance(variable, dict)
-        and isinstance(variable.get("name"), str)
-        and isinstance(variable.get("levels"), list)
-        and "cuts" in variable
-        and (variable["cuts"] is None or _are_numbers(variable["cuts"]))
-        for variable in schema
+    return (
+        isinstance(schema, list)
+        and bool(schema)
+        and all(
+            isinstance(variable, dict)
+            and isinstance(variable.get("name"), str)
+            and isinstance(variable.get("levels"), list)
+            and "cuts" in variable
+            and (variable["cuts"] is None or _are_cuts(variable["cuts"], variable["levels"]))
+            for variable in schema
+        )
     )
 
 
-def _are_numbers(values: Any) -> bool:
-    return isinstance(values, list) and all(type(value) in (int, float) for value in values)
+def _are_cuts(values: Any, levels: list[Any]) -> bool:
+    """Whether these are numbers that cut a line into so many levels, besides the one of missing cells."""
+    numbers = isinstance(values, list) and all(type(value) in (int, float) for value in values)
+    return numbers and len(values) + 1 == sum(level is not None for level in levels)
 
 
 def read_document(path: str | Path) -> dict[str, Any]:

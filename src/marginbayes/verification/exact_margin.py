@@ -58,8 +58,9 @@ def _rules(claim: Mapping[str, Any]) -> tuple[list[tuple[int, ...]], Flags]:
 
     Option 0 is no parent, option 1 the class, option 2 + j the class and feature j, counted from 0.
     """
-    names, rules, k = claim["names"], claim["constraints"], int(claim["k"])
+    names, rules, k = claim["names"], claim["constraints"], whole(claim["k"], 2, "k")
     place = {name: i for i, name in enumerate(names)}
+    _check_rules(rules, names)
     n, required, forbidden = len(names) - 1, _edges(rules, "required", place), _edges(rules, "forbidden", place)
     dropped = {b - 1 for a, b in forbidden if a == 0}
     kept = {place[name] - 1 for name in rules["keep"]} | {b - 1 for a, b in required if a == 0}
@@ -84,9 +85,18 @@ def _rules(claim: Mapping[str, Any]) -> tuple[list[tuple[int, ...]], Flags]:
     allowed[:, 0] = [i not in kept for i in range(n)]
     above = {a for a, b in required if b == 0}
     free = [f for f in range(1, n + 1) if f - 1 not in dropped | kept and (f, 0) not in forbidden]
-    most = min(int(claim["class_parents"]), len(free))
+    most = min(whole(claim["class_parents"], 3, "class_parents"), len(free))
     tops = [t for m in range(most + 1) for t in combinations(free, m) if above <= set(t)]
     return tops, allowed
+
+
+def _check_rules(rules: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse names and rules that could be read in two ways."""
+    tiers = [name for tier in rules["tiers"] for name in tier]
+    if len(set(names)) < len(names) or len(set(tiers)) < len(tiers):
+        raise CertificateError("a variable is named twice")
+    if names[0] in (*tiers, *rules["keep"]) or any(a == b for a, b in (*rules["required"], *rules["forbidden"])):
+        raise CertificateError("the constraints speak of the class as of a feature, or of an edge to itself")
 
 
 def _edges(rules: Mapping[str, Any], which: str, place: Mapping[str, int]) -> list[tuple[int, int]]:
@@ -129,7 +139,13 @@ def _leave_out(redundant: Sequence[Sequence[int]], margins: Margins, allowed: Fl
             whole(number, end, "a place in the list of redundant options")
             for number, end in zip((place, other_place), allowed.shape, strict=True)
         )
-        if other not in (0, 1) or not kept[i, other] or option == other or not margins.equal(i, option, other):
+        if (
+            not option
+            or other not in (0, 1)
+            or not kept[i, other]
+            or option == other
+            or not margins.equal(i, option, other)
+        ):
             raise CertificateError(f"option {option} of feature {i} was left out, but option {other} is not the same")
         allowed[i, option] = False
     if any(not allowed[i, other] for i, _, other in redundant):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError, whole
 
-__all__ = ["Bounds", "Margins", "best_branching", "check_weight", "merged"]
+__all__ = ["Bounds", "Margins", "best_branching", "check_amounts", "check_weight", "merged"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,6 +26,8 @@ Flags = NDArray[np.bool_]
 
 # Up to this many bytes all coefficients are kept; beyond, they are computed for each set of multipliers.
 KEPT_BYTES = 1 << 30
+# Beyond this, what rounding does to a weight is worth more than the margins.
+LARGEST_GAMMA = 1e6
 
 
 def merged(codes: Ints, weights: Floats, cards: Sequence[int]) -> tuple[Ints, Floats]:
@@ -35,9 +37,17 @@ def merged(codes: Ints, weights: Floats, cards: Sequence[int]) -> tuple[Ints, Fl
     return np.ascontiguousarray(rows.T), np.bincount(place.reshape(-1), weights[counts], len(rows)).astype(np.float64)
 
 
+def check_amounts(gamma: float, smoothing: float) -> None:
+    """Refuse a desired margin, or a smoothing, with which nothing can be computed."""
+    if not (0 < gamma <= LARGEST_GAMMA and 0 < smoothing < np.inf):
+        raise CertificateError(
+            f"gamma={gamma!r} and the smoothing {smoothing!r} must be positive numbers, not too large"
+        )
+
+
 def check_weight(claim: Mapping[str, Any], weights: Floats) -> None:
     """Refuse a certificate of rows that weigh something else."""
-    if abs(float(claim["weight"]) - weights.sum()) > 1e-9 * weights.sum():
+    if not abs(float(claim["weight"]) - weights.sum()) <= 1e-9 * weights.sum():
         raise CertificateError(f"the rows weigh {float(weights.sum())!r}, not {claim['weight']!r}")
 
 
@@ -48,8 +58,7 @@ class Margins:
         self.codes, self.weights, self.cards = codes, weights, list(claim["cardinalities"])
         self.gamma, self.smoothing = float(claim["gamma"]), float(claim["smoothing"])
         self.binary = claim["margin"] == "sbm"
-        if not (0 < self.gamma < np.inf and 0 < self.smoothing < np.inf):
-            raise CertificateError("gamma and the smoothing must be positive numbers")
+        check_amounts(self.gamma, self.smoothing)
         self.rivals = 1 if self.binary else self.cards[0] - 1
         self.n_rows, self.n = len(weights) * self.rivals, len(codes) - 1
         self._tables: dict[tuple[int, int], Floats] = {}
@@ -174,7 +183,8 @@ class Bounds:
 
     def _evaluate(self, position: int, top: tuple[int, ...]) -> tuple[float, Floats]:
         margins, (rows, multipliers) = self.margins, self.multipliers[position]
-        unused = float(margins.weights.sum()) - float(multipliers.sum())
+        used = np.bincount(rows // max(margins.rivals, 1), multipliers, len(margins.weights))
+        unused = float(np.maximum(0.0, margins.weights - used).sum())
         constant = margins.gamma * unused + float(multipliers @ margins.base(top)[rows])
         return constant, margins.values(rows, multipliers)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
 from marginbayes.verification.document import CertificateError, check_sense
-from marginbayes.verification.exact_margin_bound import check_weight, merged
+from marginbayes.verification.exact_margin_bound import check_amounts, check_weight, merged
 from marginbayes.verification.parentsets import (
     Scores,
     cardinalities,
@@ -57,8 +57,7 @@ class _Margins:
         (self.codes, self.weights), self.cards = merged(codes, weights, cards), cards
         self.binary = evidence["margin"] == "sbm"
         self.gamma, self.smoothing = float(evidence["gamma"]), float(evidence["smoothing"])
-        if not (0 < self.gamma < math.inf and 0 < self.smoothing < math.inf):
-            raise CertificateError("gamma and the smoothing must be positive numbers")
+        check_amounts(self.gamma, self.smoothing)
         labels = self.codes[0]
         if self.binary:
             self.rivals = labels[:, None]
@@ -98,8 +97,7 @@ class _Margins:
             members = [p for p, there in zip(features, pattern, strict=True) if there]
             key = np.zeros(len(self.weights), np.int64)
             for p in members:
-                key = key * (self.cards[p] + 1) + self.codes[p]
-            key = np.unique(key, return_inverse=True)[1].reshape(-1)
+                key = np.unique(key * (self.cards[p] + 1) + self.codes[p], return_inverse=True)[1].reshape(-1)
             table = np.zeros((int(key.max()) + 1, *shape))
             usable = self.codes[child] < self.cards[child]
             cells = (key, self.codes[0], self.codes[child]) if child else (key, self.codes[0])
@@ -121,7 +119,8 @@ def _bound(evidence: Mapping[str, Any], margins: _Margins, admitted: Scores) -> 
     proved = []
     for values, clusters, multiplier in zip(scores, evidence["proofs"], multipliers, strict=True):
         higher, total = raised(values, clusters)
-        proved.append((higher, margins.gamma * float(margins.weights.sum() - multiplier.sum()) - total))
+        unused = np.maximum(0.0, margins.weights - multiplier.sum(axis=1))
+        proved.append((higher, margins.gamma * float(unused.sum()) - total))
     return tree_bound(evidence, proved)
 
 
@@ -133,9 +132,12 @@ def _multipliers(proof: Mapping[str, Any], margins: _Margins) -> Floats:
         if not len(places) or sample < 0 or not 0 <= value < math.inf:
             raise CertificateError(f"sample {sample} has no margin over class {rival}, or a multiplier below 0")
         found[sample, places[0]] += value
-    if (found.sum(axis=1) > margins.weights * (1.0 + ROUNDING)).any():
+    sums = found.sum(axis=1)
+    if (sums > margins.weights * (1.0 + ROUNDING)).any():
         raise CertificateError("the multipliers of a sample sum to more than its weight")
-    return found
+    # What rounding has put above the weight is taken away.
+    share = np.minimum(1.0, np.divide(margins.weights, sums, out=np.ones_like(sums), where=sums > 0))
+    return np.asarray(found * share[:, None])
 
 
 CHECKS["exact-margin-general"] = check_exact_margin_general

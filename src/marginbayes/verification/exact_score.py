@@ -29,6 +29,8 @@ Ints = NDArray[np.int64]
 MOST_SUBSET_VARIABLES = 24
 # Two scores nearer than this, relative to their size, may differ by rounding alone.
 SAME = 1e-11
+# Beyond this equivalent sample size, what counts add to a score is lost in rounding.
+LARGEST_PRIOR = 1e6
 
 
 def check_exact_score(document: Mapping[str, Any], codes: Ints, weights: Floats) -> tuple[float, float]:
@@ -73,8 +75,8 @@ def _family(
     configurations = math.prod(cards[p] for p in parents)
     if evidence["score"] == "bdeu":
         prior = float(evidence["equivalent_sample_size"]) / configurations
-        if not 0 < prior < math.inf:
-            raise CertificateError("the equivalent sample size must be positive")
+        if not 0 < prior * configurations <= LARGEST_PRIOR:
+            raise CertificateError("the equivalent sample size must be positive, and not too large for its scores")
         return _log_rising(cells, prior / cards[child]) - _log_rising(rows, prior)
     likelihood = float((cells * np.log(cells)).sum() - (rows * np.log(rows)).sum())
     each = {"ll": 0.0, "aic": 1.0, "bic": 0.5 * math.log(max(1.0, weights.sum()))}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
 from marginbayes.verification.document import CertificateError, check_sense
-from marginbayes.verification.onehot import OneHot, pair_values
+from marginbayes.verification.onehot import OneHot, check_cost, pair_values
 
 __all__: list[str] = []
 
@@ -30,12 +30,13 @@ def check_hybrid(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     check_sense(document, "min")
     evidence = document["evidence"]
     cost, target = float(evidence["B"]), float(evidence["target"])
-    if not (cost > 0 and target > 0):
-        raise CertificateError(f"B={cost!r} with target={target!r} is no problem that can be checked")
+    check_cost("B", cost)
+    if not target > 0:
+        raise CertificateError(f"target={target!r} must be positive")
     rows = OneHot.of(evidence, codes, weights)
     counts, caps = _smoothed(evidence, rows), cost * rows.weights
     table = _kept(np.asarray(evidence["weights"], np.float64).reshape(rows.n_cells, rows.n_classes), rows)
-    missed = np.maximum(0.0, target - rows.margins(table).min(axis=1, initial=np.inf))
+    missed = np.maximum(0.0, target - rows.margins(table, cost).min(axis=1, initial=np.inf))
     objective = float(caps @ missed - (counts * table).sum())
     duals = pair_values(evidence, rows, caps)
     return objective, _bound(counts, duals, rows, target)

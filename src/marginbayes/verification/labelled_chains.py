@@ -24,7 +24,10 @@ class LabelledChains:
     """Chains with tied tables: what a labelling scores, the best labelling, and expectations over all of them."""
 
     def __init__(self, evidence: Mapping[str, Any], codes: Integers, weights: Floats) -> None:
-        self.n_labels, self.order, self.window = (int(evidence[key]) for key in ("labels", "order", "window"))
+        self.n_labels, self.window = int(evidence["labels"]), whole(evidence["window"], 1000, "the window")
+        self.order = 1 + whole(evidence["order"] - 1, 2, "the order less one")
+        if self.window % 2 == 0:
+            raise CertificateError(f"a window of {self.window} rows has no middle")
         self.cardinalities = [int(c) for c in evidence["cardinalities"]]
         if len(codes) != 1 + len(self.cardinalities):
             raise CertificateError(f"{len(codes) - 1} features were given, {len(self.cardinalities)} are certified")

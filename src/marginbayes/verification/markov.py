@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
 from marginbayes.verification.document import CertificateError, check_sense
-from marginbayes.verification.onehot import OneHot, pair_values
+from marginbayes.verification.onehot import OneHot, check_cost, pair_values
 
 __all__: list[str] = []
 
@@ -27,8 +27,9 @@ def check_markov(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     check_sense(document, "min")
     evidence = document["evidence"]
     cost, shrink = float(evidence["C"]), evidence["shrink"]
-    if not cost > 0 or shrink not in ("zero", "ml"):
-        raise CertificateError(f"C={cost!r} with shrink={shrink!r} is no problem that can be checked")
+    check_cost("C", cost)
+    if shrink not in ("zero", "ml"):
+        raise CertificateError(f"shrink={shrink!r} is neither 'zero' nor 'ml'")
     rows = OneHot.of(evidence, codes, weights)
     caps = cost * rows.weights
     free = np.asarray(evidence["weights"], np.float64).reshape(rows.n_cells, rows.n_classes)
@@ -37,7 +38,7 @@ def check_markov(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     penalty = float(evidence["scale_penalty"]) * caps.sum() if shrink == "ml" else 1.0
     if not penalty > 0:
         raise CertificateError("the penalty of the scale must be positive")
-    missed = np.maximum(0.0, 1.0 - rows.margins(free + scale * reference).min(axis=1))
+    missed = np.maximum(0.0, 1.0 - rows.margins(free + scale * reference, cost).min(axis=1))
     objective = float((free**2).sum() / 2 + penalty * scale**2 / 2 + caps @ missed)
     duals = pair_values(evidence, rows, caps)
     gathered = rows.gathered(duals)

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError, whole
 
-__all__ = ["OneHot", "check_graph", "pair_values"]
+__all__ = ["OneHot", "check_cost", "check_graph", "pair_values"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Beyond this, scores lose digits that count when they are subtracted.
 LARGE = 1e4
+# From this cost of a missing margin on, digits count sooner; beyond the other nothing can be said.
+DEAR, DEAREST = 1e3, 1e9
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,12 @@ class OneHot:
             total += padded[column]
         return total
 
-    def margins(self, table: Floats) -> Floats:
+    def margins(self, table: Floats, cost: float = 1.0) -> Floats:
         """Own score less that of each class, infinite for the own class; exact where rounding would show."""
         at, scores, sizes = np.arange(len(self.labels)), self.scores(table), self.scores(np.abs(table))
         found: Floats = scores[at, self.labels][:, None] - scores
         sizes += sizes[at, self.labels][:, None]
-        for n, c in zip(*np.nonzero((sizes > LARGE) & np.isfinite(sizes)), strict=True):
+        for n, c in zip(*np.nonzero((sizes * max(1.0, cost / DEAR) > LARGE) & np.isfinite(sizes)), strict=True):
             found[n, c] = self.margin(table, n, c)
         found[at, self.labels] = np.inf
         return found
@@ -89,6 +91,12 @@ class OneHot:
             for c in range(self.n_classes):
                 out[:, c] += np.bincount(column % (self.n_cells + 1), signed[:, c], minlength=self.n_cells + 1)
         return out[:-1]
+
+
+def check_cost(name: str, cost: float) -> None:
+    """Refuse a cost of missing margins that is none, or with which rounding decides."""
+    if not 0 < cost <= DEAREST:
+        raise CertificateError(f"{name}={cost!r} must be positive, and at most {DEAREST:g}")
 
 
 def check_graph(parents: Sequence[Sequence[int]], n: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from marginbayes.verification.document import CertificateError
+from marginbayes.verification.document import CertificateError, whole
 from marginbayes.verification.onehot import check_graph
 
 __all__ = ["Scores", "cardinalities", "check_structure", "parent_sets", "raised", "summed", "tree_bound"]
@@ -24,6 +24,8 @@ Path = tuple[tuple[int, int, bool], ...]  # decisions: parent, child, whether th
 ROUNDING = 5e-10
 # What rounding may take from a sum of a few numbers, relative to their size.
 LOST = 2.0**-50
+# A variable has fewer parents than this.
+MOST = 1000
 
 
 def parent_sets(space: Mapping[str, Any], n: int, child: int) -> Iterator[frozenset[int]]:
@@ -40,8 +42,10 @@ def parent_sets(space: Mapping[str, Any], n: int, child: int) -> Iterator[frozen
 
 def _most(space: Mapping[str, Any], child: int, n: int) -> int:
     if space["max_parents"] is not None:
-        return min(int(space["max_parents"]), n - 1)
-    return min(int(space["class_parents"]) if child == 0 else int(space["k"]) + 1, n - 1)
+        return min(whole(space["max_parents"], MOST, "max_parents"), n - 1)
+    return min(
+        whole(space["class_parents"], MOST, "class_parents") if child == 0 else whole(space["k"], MOST, "k") + 1, n - 1
+    )
 
 
 def cardinalities(document: Mapping[str, Any], n: int) -> list[int]:

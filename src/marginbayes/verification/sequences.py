@@ -37,6 +37,8 @@ MODELS: dict[str, type[LabelledChains] | type[LabelledTrees]] = {"chain": Labell
 ROUNDING = 1e-9
 # Within a box nothing else keeps weights from growing until rounding decides what a labelling scores.
 LARGEST = 1e6
+# Beyond this strength a loss that rounding makes is worth more than all others.
+STRONGEST = 1e6
 
 
 def check_sequence_margin(document: Mapping[str, Any], codes: Integers, weights: Floats) -> tuple[float, float]:
@@ -49,13 +51,13 @@ def check_sequence_margin(document: Mapping[str, Any], codes: Integers, weights:
     vector = np.array(evidence["weights"], np.float64)
     strength, margin = float(evidence.get("strength", 1.0)), float(evidence["margin"])
     truth = examples.true_features()
-    hinges = examples.hinges(vector, margin)
+    hinges = np.maximum(0.0, examples.hinges(vector, margin))
     hinge = float(examples.weights @ hinges)
     kind = evidence.get("regularizer")
     if kind == "box":
         return _box(document, examples, vector, hinges)
-    if kind not in ("ball", "tables") or not (strength > 0 and margin > 0):
-        raise CertificateError(f"the regulariser {kind!r} is not known, or strength and margin are not positive")
+    if kind not in ("ball", "tables") or not (0 < strength <= STRONGEST and margin > 0):
+        raise CertificateError(f"the regulariser {kind!r} is not known, or strength and margin are no positive numbers")
     counts = truth + float(evidence["smoothing"]) if kind == "tables" else None
     objective = _value(vector, counts, examples) + strength * hinge
     if "potentials" in evidence:
@@ -89,6 +91,8 @@ def _from_labellings(evidence: Mapping[str, Any], examples: Labelled, strength: 
     if len(sums) > len(most) or (sums > most * (1 + ROUNDING)).any():
         raise CertificateError("the multipliers of an example sum to more than its weight")
     examples.check_labellings(labellings, owners)
+    wrong = np.flatnonzero(examples.losses(labellings, owners))  # the truth itself says nothing
+    labellings, owners, multipliers = [labellings[i] for i in wrong], [owners[i] for i in wrong], multipliers[wrong]
     truths = [_truth(examples, i) for i in owners]
     lead = examples.features(truths, owners, multipliers) - examples.features(labellings, owners, multipliers)
     return lead, float(multipliers @ examples.losses(labellings, owners))
@@ -118,9 +122,12 @@ def _conjugate(pull: Floats, counts: Floats | None, examples: Labelled) -> float
 def _box(document: Mapping[str, Any], examples: Labelled, vector: Floats, hinges: Floats) -> tuple[float, float]:
     evidence, status = document["evidence"], document["status"]
     radius = float(evidence["radius"])
-    if status.startswith("separable"):
+    if float(evidence["margin"]) != 1.0:
+        raise CertificateError(f"within a box the margin is 1, not {evidence['margin']!r}")
+    separable = status.startswith("separable")
+    if separable:
         # A wrong labelling has a loss of one at least, so that the truth leads where less is lacking.
-        if not float(evidence["margin"]) == 1.0 or not (hinges < 1.0 - ROUNDING).all():
+        if not (hinges < 1.0 - ROUNDING).all():
             raise CertificateError(f"the weights lack {hinges.max()!r}, so that they do not separate the examples")
     elif not status.endswith(f" within |u| <= {radius:g}"):
         raise CertificateError(f"the status {status!r} does not end with 'within |u| <= {radius:g}', what is proved")
@@ -130,7 +137,8 @@ def _box(document: Mapping[str, Any], examples: Labelled, vector: Floats, hinges
     if largest > radius * (1 + ROUNDING):
         raise CertificateError(f"a weight of {largest!r} lies outside the radius {radius!r}")
     lead, gain = _from_labellings(evidence, examples, 1.0)
-    return float(examples.weights @ hinges), max(0.0, gain - radius * float(np.abs(lead).sum()))
+    bound = 0.0 if separable else max(0.0, gain - radius * float(np.abs(lead).sum()))
+    return float(examples.weights @ hinges), bound
 
 
 def _truth(examples: Labelled, owner: int) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError
 
-__all__ = ["check_labels", "encode"]
+__all__ = ["check_known", "encode"]
 
 
 def encode(schema: Sequence[Mapping[str, Any]], columns: Mapping[str, Sequence[Any]]) -> NDArray[np.int64]:
@@ -19,11 +19,11 @@ def encode(schema: Sequence[Mapping[str, Any]], columns: Mapping[str, Sequence[A
     return np.array([_codes(variable, columns) for variable in schema])
 
 
-def check_labels(variable: Mapping[str, Any], cells: Sequence[Any], codes: NDArray[np.int64], counts: Any) -> None:
-    """Refuse a row that counts and whose label is there but none of the certificate's: it would be left out."""
-    for cell, code, there in zip(cells, codes.tolist(), counts, strict=True):
-        if there and code == len(variable["levels"]) and not _is_missing(cell):
-            raise CertificateError(f"{cell!r} in {variable['name']!r} is no class of the certificate")
+def check_known(variable: Mapping[str, Any], cells: Sequence[Any], codes: NDArray[np.int64], counts: Any) -> None:
+    """Refuse a row that counts with a cell that the certificate does not know: it would be as if missing."""
+    for place in np.flatnonzero((codes == len(variable["levels"])) & counts):
+        if not _is_missing(cells[place]):
+            raise CertificateError(f"{cells[place]!r} in {variable['name']!r} is no level of the certificate")
 
 
 def _codes(variable: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> list[int]:

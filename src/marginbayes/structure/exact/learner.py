@@ -32,6 +32,8 @@ METHODS = ("branch-and-bound", "milp")
 NEWS = 0.25
 # Share of a time limit that a search for good structures may take, before the tree and in it.
 FIRST = 0.1
+# Beyond this margin nothing but rounding would tell structures apart.
+LARGEST_GAMMA = 1e6
 
 
 class ExactMargin(StructureLearner):
@@ -295,8 +297,11 @@ class ExactMargin(StructureLearner):
             raise ValueError(f"margin={self.margin!r} is not known; choose 'sm' or 'sbm'")
         if self.gamma is None and not 0.5 < self.p < 1.0:
             raise ValueError(f"p={self.p!r} must lie above 0.5 and below 1, so that gamma = log(p / (1 - p)) > 0")
-        if self.gamma is not None and not 0.0 < self.gamma < math.inf:
-            raise ValueError(f"gamma={self.gamma!r} must be a positive number; log(p / (1 - p)) for a posterior p")
+        if self.gamma is not None and not 0.0 < self.gamma <= LARGEST_GAMMA:
+            raise ValueError(
+                f"gamma={self.gamma!r} must be a positive number up to {LARGEST_GAMMA:g}; log(p / (1 - p)) for a "
+                "posterior p"
+            )
         if self.k not in range(100):
             raise ValueError(f"k={self.k!r} must be a whole number, 0 or more")
         if self.method not in METHODS:
