@@ -21,7 +21,7 @@ def encode(schema: Sequence[Mapping[str, Any]], columns: Mapping[str, Sequence[A
 
 def check_known(variable: Mapping[str, Any], cells: Sequence[Any], codes: NDArray[np.int64], counts: Any) -> None:
     """Refuse a row that counts with a cell that the certificate does not know: it would be as if missing."""
-    for place in np.flatnonzero((codes == len(variable["levels"])) & counts):
+    for place in np.flatnonzero((codes == len(variable["levels"])) & counts).tolist():
         if not _is_missing(cells[place]):
             raise CertificateError(f"{cells[place]!r} in {variable['name']!r} is no level of the certificate")
 
