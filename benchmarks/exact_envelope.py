@@ -35,6 +35,15 @@ SETS = ("australian", "german", "breast", "vote")
 OUTCOMES, ROUNDS = 400, 6
 
 
+def two_classes(name: str, p: float) -> Instance:
+    """The soft margin of a set in which a sample has one rival."""
+    data = encoded(name)
+    instance = ExactMargin("sm", gamma=desired(p))._instance(data.schema, data.rows)
+    if instance.rivals != 1:
+        raise SystemExit(f"{name} has more than two classes")
+    return instance
+
+
 def root_shares(instance: Instance) -> tuple[Floats, float]:
     """Shares of the options at the root, and the objective of the best structure of a brief search."""
     best = first_incumbent(instance, None, lambda: True)
@@ -62,10 +71,7 @@ def rearranged(values: Floats) -> Floats:
 
 def measure(name: str, p: float) -> None:
     """Print what the relaxation, an attained envelope and independence make of the same shares."""
-    data = encoded(name)
-    instance = ExactMargin("sm", gamma=desired(p))._instance(data.schema, data.rows)
-    if instance.rivals != 1:
-        raise SystemExit(f"{name} has more than two classes")
+    instance = two_classes(name, p)
     shares, objective = root_shares(instance)
     drawn, rng = outcomes(shares), np.random.default_rng(0)
     totals = np.zeros(3)

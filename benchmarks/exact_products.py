@@ -24,12 +24,9 @@ from itertools import combinations
 
 import numpy as np
 import scipy.sparse as sp
-from _exact import desired, encoded
-from exact_envelope import SETS, root_shares
+from exact_envelope import SETS, root_shares, two_classes
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-
-from marginbayes.structure import ExactMargin
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -85,10 +82,7 @@ class Products:
 
 def measure(name: str, p: float) -> None:
     """Print what the relaxation and products make of the same shares."""
-    data = encoded(name)
-    instance = ExactMargin("sm", gamma=desired(p))._instance(data.schema, data.rows)
-    if instance.rivals != 1:
-        raise SystemExit(f"{name} has more than two classes")
+    instance = two_classes(name, p)
     shares, best = root_shares(instance)
     shares = np.where(shares < LEAST, 0.0, shares)
     shares /= shares.sum(axis=1, keepdims=True)

@@ -365,7 +365,8 @@ def test_a_column_of_integers_without_a_value_is_read_without_a_warning() -> Non
     clf = BayesNetClassifier().fit(pl.DataFrame({"a": [1, 2, 3, 4] * 50}), LABEL)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clf.predict(pl.DataFrame({"a": [None]}, schema={"a": pl.Int64}))
+        found = clf.predict_proba(pl.DataFrame({"a": [None]}, schema={"a": pl.Int64}))
+    np.testing.assert_allclose(found[0], clf.network_.query(clf.schema_.names[0]))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

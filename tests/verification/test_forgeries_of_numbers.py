@@ -205,6 +205,15 @@ def test_a_schema_that_is_none_is_refused(tmp_path, name: str, value: Any) -> No
         verify_table(resealed(forged), {})
 
 
+def test_levels_that_are_no_values_are_refused(tmp_path) -> None:
+    forged = copy.deepcopy(with_schema(tmp_path / "c.json"))
+    forged["schema"][1]["levels"][0] = [1]
+    X, y, _ = exclusive_or()
+    columns = {v["name"]: cells.tolist() for v, cells in zip(forged["schema"], [y, *X.T], strict=True)}
+    with pytest.raises(CertificateError, match="cannot be compared with cells"):
+        verify_table(resealed(forged), columns)
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"format": "marginbayes-certificate"', "\ud800"])
 def test_a_file_that_cannot_be_read_is_no_certificate(tmp_path, text: str) -> None:
     path = tmp_path / "deep.json"

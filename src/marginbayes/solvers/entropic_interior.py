@@ -156,10 +156,7 @@ def minimise(
                 if best.within(ROUNDING):
                     status = "stalled"
                     break
-                boldest = min(0.8, 3.0 * path.boldest)
-                if path.mu < LOST * _first_mu(problem, best):
-                    path = _Path(problem, best.weights, _first_mu(problem, best), 1.0, check)
-                path.boldest = boldest
+                path = _less_bold(problem, best, path)
             if watch is not None:
                 watch(Moment(best.trace[-1][0], best.objective, best.bound, f"step {steps}"))
     except KeyboardInterrupt:
@@ -173,6 +170,15 @@ def minimise(
         status = "stalled"
     seconds = time.perf_counter() - began
     return Solution(best.weights, best.eta, best.objective, best.bound, status, seconds, tuple(best.trace), steps)
+
+
+def _less_bold(problem: EntropicHinge, best: _Best, path: _Path) -> _Path:
+    """The path with shorter aims from now on; begun anew at the best weights where it has lost its rows."""
+    boldest = min(0.8, 3.0 * path.boldest)
+    if path.mu < LOST * _first_mu(problem, best):
+        path = _Path(problem, best.weights, _first_mu(problem, best), 1.0, path.check)
+    path.boldest = boldest
+    return path
 
 
 # -- what is best

@@ -72,7 +72,10 @@ def verify_table(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any
     if document["schema"] is None:
         raise CertificateError("the certificate has no schema; verify it with the encoded rows")
     schema = document["schema"]
-    codes = encode(schema, columns)
+    try:
+        codes = encode(schema, columns)
+    except TypeError as error:
+        raise CertificateError(f"the levels of the schema cannot be compared with cells: {error}") from None
     counts = np.ones(codes.shape[1], bool) if weights is None else np.asarray(weights, np.float64) > 0
     for variable, own in zip(schema, codes, strict=True):
         check_known(variable, columns[variable["name"]], own, counts)
