@@ -88,6 +88,10 @@ def test_a_truncated_model_is_named(
             "--model and --certificate are both x.json; name two files",
         ),
         (
+            ["fit", "TABLE", "-t", "outcome", "-s", "exact-sm", "-m", "x-parameters.json", "--certificate", "x.json"],
+            "--model and --certificate are both x-parameters.json; name two files",
+        ),
+        (
             ["fit", "TABLE", "-t", "outcome", "-s", "exact-sm", "-m", "x.json", "--checkpoint", "x.json"],
             "--model and --checkpoint are both x.json",
         ),

@@ -68,6 +68,13 @@ def test_constraint_generation_needs_few_of_all_labellings() -> None:
     assert len(certificate.evidence["owners"]) < 0.15 * 30 * 2**6
 
 
+def test_constraint_generation_says_that_its_steps_ran_out() -> None:
+    certificate = StructuredMarkov(30.0, method="cuts", max_iter=40, tol=1e-9).learn(chain_sample(1)).certificate
+    assert certificate is not None
+    assert certificate.gap > 0.01
+    assert certificate.status == "iteration limit"
+
+
 @pytest.mark.parametrize("kind", EXAMPLES)
 @pytest.mark.parametrize("C", [0.05, 1.0])
 def test_the_markov_network_reaches_the_optimum_of_a_generic_solver(kind: str, C: float) -> None:

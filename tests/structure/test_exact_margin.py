@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -116,6 +117,21 @@ def test_a_class_of_one_level_leaves_nothing_to_gain() -> None:
     schema, rows = random_problem(1, [1, 2, 2], 10)
     found = ExactMargin(gamma=2.0).learn(schema, rows)
     assert found.certificate.objective == found.certificate.bound == 20.0
+
+
+def test_margins_that_lack_nothing_have_lost_nothing() -> None:
+    """The bound lies above the objective by the rounding it allows for, which is no share of what is lacking."""
+    schema, rows = random_problem(3, [2, 2, 3], 40)
+    codes = rows.codes[[0, 0, 2]]  # a feature that is the class
+    found = ExactMargin(gamma=0.3).learn(schema, replace(rows, codes=codes))
+    assert found.certificate.bound >= found.certificate.objective >= 0.3 * 40 * (1 - 1e-12)
+    assert gaps(found.certificate)["lost margin"] == 0
+
+
+def test_the_lost_margin_is_at_most_all_of_it() -> None:
+    schema, rows = random_problem(4, [3, 2, 3, 2], 60)
+    found = ExactMargin(p=0.8, time_limit=0).learn(schema, rows)
+    assert 0 < gaps(found.certificate)["lost margin"] <= 1
 
 
 def test_an_objective_below_zero_has_no_ratio_of_the_paper() -> None:

@@ -157,9 +157,12 @@ def fit(
 def _check_files(model: Path | None, certificate: Path | None, checkpoint: Path | None) -> None:
     """Raise unless all files can be written, each in a place of its own: before the work, not after it."""
     from marginbayes.cli.models import check_writable
+    from marginbayes.estimators.proofs import certificate_files
 
     taken: dict[Path, str] = {}
-    for option, file in (("--model", model), ("--certificate", certificate), ("--checkpoint", checkpoint)):
+    wanted = [("--model", model), ("--checkpoint", checkpoint)]
+    wanted += [("--certificate", file) for file in (certificate_files(certificate) if certificate else ())]
+    for option, file in wanted:
         if file is None:
             continue
         check_writable(file, () if option == "--checkpoint" else (".json",))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from marginbayes.data.schema import Schema
     from marginbayes.solvers import Certificate
 
-__all__ = ["write_certificates"]
+__all__ = ["certificate_files", "write_certificates"]
 
 
 def write_certificates(fitted: Any, path: str | PathLike[str]) -> dict[Path, Certificate]:
@@ -28,13 +28,17 @@ def write_certificates(fitted: Any, path: str | PathLike[str]) -> dict[Path, Cer
             "neither the structure nor the parameters come with a proof, so there is no certificate to write; "
             "the structures exact-mdl and exact-sm do, and the parameters mm-hybrid"
         )
-    path = Path(path)
-    files = [path, path.with_name(f"{path.stem}-parameters{path.suffix}")]
-    written = dict(zip(files, found, strict=False))
+    written = dict(zip(certificate_files(path), found, strict=False))
     schema = _entries(fitted.schema_)
     for file, certificate in written.items():
         write_document(certificate.to_document(schema), file)
     return written
+
+
+def certificate_files(path: str | PathLike[str]) -> tuple[Path, Path]:
+    """The file of the first proof, and that of the parameters' where there are two."""
+    path = Path(path)
+    return path, path.with_name(f"{path.stem}-parameters{path.suffix}")
 
 
 def _entries(schema: Schema) -> list[dict[str, Any]]:

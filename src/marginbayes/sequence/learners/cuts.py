@@ -186,7 +186,8 @@ class _Rounds:
                 return "optimal"
             if len(self.known.owners) == size and steps < max_iter:
                 if self.share <= 0.0:
-                    return "no labelling violates its margin by more than rounding"
+                    unsolved = self.ended == "iteration limit"
+                    return self.ended if unsolved else "no labelling violates its margin by more than rounding"
                 # The known labellings suffice; what is left is the error of the restricted problem.
                 self.share = 0.0
         return "iteration limit"
@@ -198,7 +199,7 @@ class _Rounds:
         assert found.certificate is not None
         if found.certificate.status == "interrupted":
             raise KeyboardInterrupt
-        self.last = found.weights
+        self.last, self.ended = found.weights, found.certificate.status
         if found.certificate.bound > self.bound:
             self.bound, self.proof = found.certificate.bound, self.known.proof(found.certificate, self.strength)
         return max(1, len(found.path))

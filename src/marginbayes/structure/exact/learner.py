@@ -331,16 +331,17 @@ def gaps(certificate: Certificate) -> dict[str, float | None]:
     """How far the objective of an exact margin can be from the optimum, in several terms.
 
     ``"absolute"``; ``"relative"`` to max(1, |objective|); ``"lost margin"``, relative to what the margins lack of gamma
-    everywhere, which does not depend on where zero lies; ``"paper"``, (bound - objective) / bound of Peharz & Pernkopf
-    (2012), None unless both are positive.
+    everywhere, which does not depend on where zero lies and is 1 at most; ``"paper"``, (bound - objective) / bound of
+    Peharz & Pernkopf (2012), None unless both are positive.
     """
     ceiling = float(certificate.evidence["gamma"]) * float(certificate.evidence["weight"])
     absolute = certificate.absolute_gap
     lack = ceiling - certificate.objective
+    perfect = lack <= abs(ceiling) * 1e-9  # what is left is rounding
     paper = absolute / certificate.bound if min(certificate.bound, certificate.objective) > 0 else None
     return {
         "absolute": absolute,
         "relative": certificate.gap,
-        "lost margin": absolute / lack if lack > 0 else 0.0,
+        "lost margin": 0.0 if perfect else min(1.0, absolute / lack),
         "paper": paper,
     }
