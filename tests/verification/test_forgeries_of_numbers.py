@@ -328,3 +328,22 @@ def test_within_a_box_the_margin_is_one_and_what_is_separable_has_no_bound() -> 
     verify(certificate.to_document(), codes, weights)
     half = replace(certificate, evidence={**certificate.evidence, "margin": 0.5})
     refuse(half.to_document(), codes, weights, match="the margin is 1")
+
+
+def test_a_strength_with_which_rounding_decides_is_refused() -> None:
+    examples = chain_sample(1, (3,) * 10)
+    codes, weights = codes_of(examples)
+    certificate = StructuredMarkov(0.2).learn(examples).certificate
+    assert certificate is not None
+    for strength in (1e18, np.inf, -1.0):
+        forged = replace(certificate, evidence={**certificate.evidence, "strength": strength})
+        refuse(forged.to_document(), codes, weights, match="the strength at most 1e")
+
+
+@pytest.mark.parametrize("factor", [1.0001, 0.5, -1.0])
+def test_the_radius_of_a_bound_is_the_one_that_the_status_names(factor: float) -> None:
+    certificate, rows = learned(MarginConvex())
+    assert certificate.bound > 0
+    assert certificate.status.endswith(f" within |u| <= {certificate.evidence['radius']:.3g}")
+    other = {**certificate.evidence, "radius": factor * certificate.evidence["radius"]}
+    refuse(replace(certificate, evidence=other).to_document(), rows.codes, rows.weights)

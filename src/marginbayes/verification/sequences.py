@@ -56,8 +56,10 @@ def check_sequence_margin(document: Mapping[str, Any], codes: Integers, weights:
     kind = evidence.get("regularizer")
     if kind == "box":
         return _box(document, examples, vector, hinges)
-    if kind not in ("ball", "tables") or not (0 < strength <= STRONGEST and margin > 0):
-        raise CertificateError(f"the regulariser {kind!r} is not known, or strength and margin are no positive numbers")
+    if kind not in ("ball", "tables"):
+        raise CertificateError(f"the regulariser {kind!r} is not known")
+    if not (0 < strength <= STRONGEST and margin > 0):
+        raise CertificateError(f"strength and margin must be positive, and the strength at most {STRONGEST:g}")
     counts = truth + float(evidence["smoothing"]) if kind == "tables" else None
     objective = _value(vector, counts, examples) + strength * hinge
     if "potentials" in evidence:
