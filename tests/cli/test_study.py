@@ -46,7 +46,7 @@ def test_a_study_is_planned_run_resumed_and_reported(run, study):
     ("words", "said"),
     [
         (["study", "run", "none.toml"], "none.toml"),
-        (["study", "run", "small.toml", "--set", "wine"], "'wine'"),
+        (["study", "run", "small.toml", "--data", "wine"], "'wine'"),
         (["report", "small.toml"], "run the study first"),
         (["report", "small.toml", "-o", "none/r.md"], "there is no folder"),
         (["report", "small.toml", "-o", "r.pdf"], "should end in .html or .htm or .md"),

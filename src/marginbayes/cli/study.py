@@ -40,7 +40,9 @@ Experiments = Annotated[
     list[str] | None,
     typer.Option("--experiment", "-e", metavar="NAME", help="Only these experiments.", show_default=False),
 ]
-Sets = Annotated[list[str] | None, typer.Option("--set", metavar="NAME", help="Only these sets.", show_default=False)]
+Sets = Annotated[
+    list[str] | None, typer.Option("--data", metavar="NAME", help="Only these data sets.", show_default=False)
+]
 Methods = Annotated[
     list[str] | None, typer.Option("--method", metavar="NAME", help="Only these methods.", show_default=False)
 ]
