@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -8,7 +10,7 @@ from scipy.special import log_softmax
 from marginbayes import Dag, Network
 from marginbayes.data import Rows
 from marginbayes.network.smoothing import log_table
-from marginbayes.parameters import MaximumLikelihood
+from marginbayes.parameters import MaximumLikelihood, likelihood
 from marginbayes.parameters.likelihood import expectation
 from tests.oracles.brute import log_joint, random_network, with_holes
 
@@ -66,6 +68,25 @@ def test_em_never_lowers_its_objective_and_beats_available_cases() -> None:
         assert len(path) > 2
         assert (np.diff(path) >= -1e-9).all()
         assert path[-1] > path[0]
+
+
+def test_em_that_is_interrupted_keeps_its_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, rows = tan_with_holes()
+    left = iter(range(3))
+
+    def struck(*args: Any) -> Any:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return expectation(*args)
+
+    monkeypatch.setattr(likelihood, "expectation", struck)
+    found = MaximumLikelihood(missing="em", tol=0.0).learn(network.schema, network.dag, rows)
+    monkeypatch.undo()
+    three = MaximumLikelihood(missing="em", tol=0.0, max_iter=3).learn(network.schema, network.dag, rows)
+    assert found.interrupted
+    assert not three.interrupted
+    assert found.network == three.network
+    assert found.path == three.path
 
 
 def test_em_finds_the_optimum_that_a_generic_optimiser_finds() -> None:

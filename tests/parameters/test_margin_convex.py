@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from marginbayes.data import Rows
 from marginbayes.parameters.convex import MarginConvex
 from marginbayes.parameters.design import Design
 from marginbayes.parameters.redundant import redundant_cells
-from marginbayes.solvers import Moment
+from marginbayes.solvers import Moment, hinge
 from marginbayes.verification import CertificateError, verify
 from marginbayes.verification.document import seal
 from tests.oracles import margin
@@ -263,6 +265,28 @@ def test_interrupting_keeps_the_best_and_says_so() -> None:
         assert found.certificate.status.startswith("interrupted")
         assert found.network.normalized
         verify(found.certificate.to_document(), rows.codes, rows.weights)
+
+
+def test_an_interrupt_of_the_first_descent_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The descent answers it with its best so far, which must not pass for a whole one."""
+    network, rows = problem(7, TAN)
+    whole = hinge.solve_margin
+    monkeypatch.setattr(hinge, "solve_margin", lambda *a, **k: replace(whole(*a, **k), status="interrupted"))
+    found = MarginConvex().learn(network.schema, TAN, rows)
+    assert found.interrupted
+    verify(found.certificate.to_document(), rows.codes, rows.weights)
+
+
+def test_an_interrupt_that_strikes_in_compiled_code_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, rows = problem(7, TAN)
+
+    def struck(*_: object) -> None:
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    monkeypatch.setattr(hinge, "interior_point", struck)
+    found = MarginConvex().learn(network.schema, TAN, rows)
+    assert found.interrupted
+    verify(found.certificate.to_document(), rows.codes, rows.weights)
 
 
 def test_interrupting_the_hard_problem_says_nothing_about_the_rows() -> None:

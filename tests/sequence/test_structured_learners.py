@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from marginbayes.sequence import (
     StructuredMarkov,
 )
 from marginbayes.sequence.learners import named_learner
+from marginbayes.sequence.learners.base import WeightResult
 from marginbayes.sequence.learners.conditional import ConditionalObjective
 from marginbayes.solvers import Moment
 from tests.oracles.labellings import chain_sample, margin_optimum, tree_sample, written_out
@@ -280,7 +282,20 @@ def test_an_interrupted_conditional_likelihood_keeps_the_best_so_far() -> None:
     examples = chain_sample(5, (3, 4, 2, 5, 3))
     found = StructuredConditional(callback=interrupt).learn(examples)
     assert found.path == tuple(m.objective for m in seen)
-    assert len(found.path) == 3 < len(StructuredConditional().learn(examples).path)
+    whole = StructuredConditional().learn(examples)
+    assert len(found.path) == 3 < len(whole.path)
+    assert found.interrupted
+    assert not whole.interrupted
+
+
+def test_an_interrupt_of_what_the_literal_problem_starts_from_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    examples, whole = chain_sample(3, (3,) * 12, missing=0.5), StructuredMarkov.learn
+
+    def cut_short(self: StructuredMarkov, examples: ChainExamples) -> WeightResult:
+        return replace(whole(self, examples), status="interrupted")
+
+    monkeypatch.setattr(StructuredMarkov, "learn", cut_short)
+    assert StructuredConvex().learn(examples).interrupted
 
 
 def test_the_callback_sees_objective_and_bound_close_in_on_each_other() -> None:

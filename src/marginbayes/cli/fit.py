@@ -213,13 +213,11 @@ def _check_proof(classifier: Any, asked: str, parameters: str) -> None:
 
 def _note_interrupted(classifier: Any) -> bool:
     """Whether Ctrl-C cut learning short, which is said."""
-    from marginbayes.estimators.progress import interrupted_result
-
-    results = (getattr(classifier, name, None) for name in ("structure_result_", "parameter_result_"))
-    found = interrupted_result(*results)
+    results = [getattr(classifier, name, None) for name in ("structure_result_", "parameter_result_")]
+    found = next((result for result in results if result is not None and result.interrupted), None)
     if found is None:
         return False
-    gap = getattr(getattr(found, "certificate", None), "gap", math.inf)
+    gap = math.inf if found.certificate is None else found.certificate.gap
     near = f", its objective within {gap:.1e} of the bound" if math.isfinite(gap) else ""
     note(f"interrupted; the model is the best so far{near}")
     return True

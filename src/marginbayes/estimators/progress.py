@@ -7,14 +7,14 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sklearn.base import BaseEstimator, clone
 
-from marginbayes.solvers import Moment
+from marginbayes.solvers import Learned, Moment
 from marginbayes.structure.base import Step
 
-__all__ = ["ProgressLine", "interrupted_result", "warn_if_interrupted", "watched"]
+__all__ = ["ProgressLine", "warn_if_interrupted", "watched"]
 
 Learner = TypeVar("Learner", bound=BaseEstimator)
 
@@ -56,17 +56,8 @@ def watched(learner: Learner, verbose: int) -> Iterator[Learner]:
         progress.close()
 
 
-def interrupted_result(*results: Any) -> Any:
-    """The first result that Ctrl-C cut short, or None."""
-    for result in results:
-        for found in (result, getattr(result, "certificate", None)):
-            if str(getattr(found, "status", "")).startswith("interrupted"):
-                return result
-    return None
-
-
-def warn_if_interrupted(*results: Any) -> None:
+def warn_if_interrupted(*results: Learned | None) -> None:
     """Say that Ctrl-C cut a learner short: inside a loop of scikit-learn nothing else would."""
-    if interrupted_result(*results) is not None:
+    if any(result is not None and result.interrupted for result in results):
         text = "interrupted: the model is the best so far, and not what a whole fit would give"
         warnings.warn(text, UserWarning, stacklevel=3)

@@ -171,7 +171,7 @@ def _learned(
 ) -> Dag:
     """The graph from one resample, given as weights."""
     fitted = clone(learner).fit(X, y, sample_weight=weights * _times_drawn(labels, weights, seed))
-    if fitted.structure_result_.status == "interrupted":
+    if fitted.structure_result_.interrupted:
         raise KeyboardInterrupt
     dag: Dag = fitted.dag_
     return dag

@@ -11,18 +11,22 @@ from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.network import Network
-from marginbayes.solvers import Certificate
+from marginbayes.solvers import Certificate, Learned
 
 __all__ = ["ParameterLearner", "ParameterResult"]
 
 
 @dataclass(frozen=True)
-class ParameterResult:
-    """A network, the certificate of how good it is where the learner gives one, and the objective step by step."""
+class ParameterResult(Learned):
+    """A network, the certificate of how good it is where the learner gives one, and the objective step by step.
+
+    `status` is ``"finished"``, ``"interrupted"``, or what else a learner says of its end.
+    """
 
     network: Network
     certificate: Certificate | None = None
     path: tuple[float, ...] = ()
+    status: str = "finished"
 
 
 class ParameterLearner(BaseEstimator, ABC):  # type: ignore[misc]

@@ -162,7 +162,7 @@ class ConvexCombination(ParameterLearner):
         seconds = time.perf_counter() - start
         certificate = Certificate("margin-combination", "min", found.value, bound, status, seconds, trace, evidence)
         path = tuple(value for _, value, _ in trace)
-        return CombinationResult(network, certificate, path, tuple(members), recipe)
+        return CombinationResult(network, certificate, path, members=tuple(members), recipe=recipe)
 
     def _check(self, rows: Rows) -> int:
         """The number of parts."""

@@ -196,7 +196,7 @@ class MarginConvex(ParameterLearner):
         network = as_network(schema, design, weights, start, self.normalize)
         certificate = self._hard_certificate if self.hard else self._exact_certificate
         path = tuple(loss for _, loss, _ in found.trace)
-        return ConvexResult(network, certificate(dag, design, rows, found, gamma), path, found)
+        return ConvexResult(network, certificate(dag, design, rows, found, gamma), path, solution=found)
 
     def _gamma(self, found: HingeSolution) -> float:
         """Margin at the optimum for the loss found, (B L)^(-1/3); its limit where there is none."""

@@ -14,6 +14,7 @@ from marginbayes.network import Network
 from marginbayes.network.evaluate import Evaluator, normalise_logs
 from marginbayes.network.smoothing import KINDS, log_table
 from marginbayes.parameters.base import ParameterLearner, ParameterResult
+from marginbayes.solvers.interrupt import kernel_interrupts
 
 __all__ = ["MaximumLikelihood"]
 
@@ -91,12 +92,16 @@ class MaximumLikelihood(ParameterLearner):
 
     def _maximise(self, network: Network, rows: Rows) -> ParameterResult:
         path: list[float] = []
-        for _ in range(self.max_iter):
-            counts, likelihood = expectation(network, rows)
-            path.append(likelihood + self._log_prior(network))
-            if len(path) > 1 and path[-1] - path[-2] <= self.tol * max(1.0, abs(path[-1])):
-                break
-            network = self.from_counts(network.schema, network.dag, counts)
+        try:
+            with kernel_interrupts():
+                for _ in range(self.max_iter):
+                    counts, likelihood = expectation(network, rows)
+                    path.append(likelihood + self._log_prior(network))
+                    if len(path) > 1 and path[-1] - path[-2] <= self.tol * max(1.0, abs(path[-1])):
+                        break
+                    network = self.from_counts(network.schema, network.dag, counts)
+        except KeyboardInterrupt:  # every step has raised the likelihood
+            return ParameterResult(network, path=tuple(path), status="interrupted")
         return ParameterResult(network, path=tuple(path))
 
     def _log_prior(self, network: Network) -> float:

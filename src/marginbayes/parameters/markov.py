@@ -148,7 +148,7 @@ class MarginMarkov(ParameterLearner):
         found = self._solve(merged, reference, previous.solution if isinstance(previous, MarkovResult) else None)
         network = as_network(schema, design, found.scale * reference + found.weights, start, self.normalize)
         path = tuple(objective for _, objective, _ in found.trace)
-        return MarkovResult(network, self._certificate(dag, design, merged, found), path, found)
+        return MarkovResult(network, self._certificate(dag, design, merged, found), path, solution=found)
 
     def _solve(self, rows: MarginRows, reference: Floats, start: MarginSolution | None) -> MarginSolution:
         free = self.shrink == "ml"

@@ -54,7 +54,6 @@ class TunedResult(ParameterResult):
 
     best: Mapping[str, Any] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
-    status: str = "finished"
     result: ParameterResult | None = None
 
 
@@ -127,8 +126,8 @@ class Tuned(ParameterLearner):
             course.status = "interrupted"
         best = course.best()
         found = _learn(self._with(best), schema, dag, rows, start=course.network or start)
-        status = "interrupted" if _interrupted(found) else course.status
-        return TunedResult(found.network, found.certificate, found.path, best, tuple(course.trials), status, found)
+        status = "interrupted" if found.interrupted else course.status
+        return TunedResult(found.network, found.certificate, found.path, status, best, tuple(course.trials), found)
 
     def _grid(self) -> dict[str, list[Any]]:
         kind = type(self.learner).__name__
@@ -211,7 +210,7 @@ class _Fold:
             self.design = Design.of(self.dag, self.train, getattr(learner, "n_jobs", None))
         known = {"start": self.network, "design": self.design, "previous": self.result}
         result = _learn(learner, self.schema, self.dag, self.train, **known)
-        if _interrupted(result):
+        if result.interrupted:
             raise KeyboardInterrupt
         self.result, self.network = result, result.network
         scores = result.network.log_joint(self.features)
@@ -228,12 +227,6 @@ def _learn(learner: ParameterLearner, schema: Schema, dag: Dag, rows: Rows, **kn
 
 def _takes(learner: ParameterLearner, name: str) -> bool:
     return name in inspect.signature(learner.learn).parameters
-
-
-def _interrupted(result: ParameterResult) -> bool:
-    own = getattr(result, "status", None)
-    proof = result.certificate
-    return own == "interrupted" or (proof is not None and proof.status.startswith("interrupted"))
 
 
 def _unlabelled(rows: Rows) -> Rows:

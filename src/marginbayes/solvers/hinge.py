@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from marginbayes.solvers.coordinate import MarginRows, solve_margin
 from marginbayes.solvers.interior import InteriorPoint, PairProblem, balanced_prices, interior_point
+from marginbayes.solvers.interrupt import kernel_interrupts
 from marginbayes.solvers.moment import Moment
 
 __all__ = ["HingeSolution", "solve_hinge"]
@@ -124,7 +125,7 @@ class _Search:
     def run(self) -> HingeSolution:
         """All stages."""
         status = "interrupted"
-        with suppress(KeyboardInterrupt):  # the best so far is kept
+        with suppress(KeyboardInterrupt), kernel_interrupts():  # the best so far is kept
             status = self._separate() or self._iterate()
         return self._solution(status)
 
@@ -140,7 +141,11 @@ class _Search:
         base[np.arange(len(core)), core.labels] = 0.0
         found = solve_margin(core, core.row_weights, base, 0.0, scale=1.0, tol=1e-3, max_sweeps=DESCENT_SWEEPS)
         self.start_prices = -found.multipliers
-        return "separable" if self._improve(found.weights) else None
+        if self._improve(found.weights):
+            return "separable"
+        if found.status == "interrupted":
+            raise KeyboardInterrupt
+        return None
 
     def _improve(self, weights: Floats) -> bool:
         """Keep weights that lose less, at their best scale; whether all live margins are positive."""

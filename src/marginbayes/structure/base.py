@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
-from marginbayes.solvers import Certificate
+from marginbayes.solvers import Certificate, Learned
 
 __all__ = ["Step", "StructureLearner", "StructureResult"]
 
@@ -31,7 +31,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class StructureResult:
+class StructureResult(Learned):
     """A learned graph and how it came about.
 
     Attributes

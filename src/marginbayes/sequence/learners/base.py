@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from marginbayes.sequence.examples import Examples
-from marginbayes.solvers import Certificate, Moment
+from marginbayes.solvers import Certificate, Learned, Moment
 
 __all__ = ["Callback", "WeightLearner", "WeightResult", "check_amount", "smoothed_counts"]
 
@@ -20,12 +20,13 @@ Callback = Callable[[Moment], None]
 
 
 @dataclass(frozen=True, eq=False)
-class WeightResult:
-    """Weights, how good they are where that is certified, and the objective step by step."""
+class WeightResult(Learned):
+    """Weights, how good they are where that is certified, the objective step by step, and how it ended."""
 
     weights: Floats
     certificate: Certificate | None = None
     path: tuple[float, ...] = ()
+    status: str = "finished"
 
 
 class WeightLearner(BaseEstimator, ABC):  # type: ignore[misc]

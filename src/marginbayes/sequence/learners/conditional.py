@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,9 +74,13 @@ class StructuredConditional(WeightLearner):
                 self.callback(Moment(time.perf_counter() - started, -lowest, 0.0, f"{len(path)} steps"))
 
         options = {"maxiter": self.max_iter, "maxfun": 10 * self.max_iter, "gtol": self.tol, "ftol": 1e-15}
-        with suppress(KeyboardInterrupt), kernel_interrupts():  # the best point so far is kept
-            minimize(scaled, best, jac=True, method="L-BFGS-B", callback=after_step, options=options)
-        return WeightResult(objective.weights(best), path=tuple(path))
+        status = "finished"
+        try:
+            with kernel_interrupts():
+                minimize(scaled, best, jac=True, method="L-BFGS-B", callback=after_step, options=options)
+        except KeyboardInterrupt:  # the best point so far is kept
+            status = "interrupted"
+        return WeightResult(objective.weights(best), path=tuple(path), status=status)
 
 
 class ConditionalObjective:

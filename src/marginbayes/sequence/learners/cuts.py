@@ -197,7 +197,7 @@ class _Rounds:
         tol = max(0.3 * self.tol, min(self.share * self._gap(), 1e-2))
         found = solve(self.known, self.regularizer, self.strength, self.margin, tol=tol, max_iter=max_iter, start=start)
         assert found.certificate is not None
-        if found.certificate.status == "interrupted":
+        if found.interrupted:
             raise KeyboardInterrupt
         self.last, self.ended = found.weights, found.certificate.status
         if found.certificate.bound > self.bound:

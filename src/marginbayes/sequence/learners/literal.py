@@ -148,8 +148,10 @@ class _CuttingPlanes:
         none = np.full(len(self.examples.weights), -np.inf)
         self._separate(np.zeros(self.examples.n_weights), none)
         for strength in (0.1, 1.0, 10.0):
-            weights = StructuredMarkov(strength, tol=1e-2, max_iter=200).learn(self.examples).weights
-            self._separate(np.clip(weights, -self.radius, self.radius), none)
+            found = StructuredMarkov(strength, tol=1e-2, max_iter=200).learn(self.examples)
+            self._separate(np.clip(found.weights, -self.radius, self.radius), none)
+            if found.interrupted:
+                raise KeyboardInterrupt
 
     def _slacks_at(self, point: Floats) -> Floats:
         """What the cuts so far demand of each example's slack."""
