@@ -121,6 +121,14 @@ def test_text_from_records_cannot_break_the_page(records):
     assert "&lt;/script&gt; is not a set" in render(load_study(STUDY), records)
 
 
+def test_the_page_names_the_versions_of_the_records_and_not_its_own(records):
+    study = load_study(STUDY)
+    made = [replace(r, versions={"python": "2.7", "numpy": "<1.0>"}) for r in records]
+    page = render(study, made)
+    assert "python 2.7, numpy &lt;1.0&gt;" in page
+    assert np.__version__ not in page
+
+
 def test_the_summary_has_a_row_for_each_finished_set_and_the_published_number(records):
     text = summary(load_study(STUDY), records)
     assert re.search(r"^\| iris \| [\d.]+ ± [\d.]+ \(94.00\)", text, re.M)

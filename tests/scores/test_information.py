@@ -100,6 +100,9 @@ def test_the_log_likelihood_is_the_sum_of_log_frequencies() -> None:
     assert log_likelihood(counts) == pytest.approx(3 * np.log(0.75) + np.log(0.25))
     assert aic(counts) == pytest.approx(log_likelihood(counts) - 3)
     assert bic(counts) == pytest.approx(log_likelihood(counts) - 1.5 * np.log(8))
+    assert [f(counts.tolist()) for f in (log_likelihood, aic, bic, bdeu)] == [
+        f(counts) for f in (log_likelihood, aic, bic, bdeu)
+    ]
 
 
 def test_bdeu_is_the_product_of_predictive_probabilities() -> None:

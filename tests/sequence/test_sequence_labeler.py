@@ -278,4 +278,12 @@ def test_a_file_keeps_names_that_are_numbers(tmp_path: Any) -> None:
 def test_an_array_of_one_dimension_is_refused_in_words() -> None:
     _, y = chains(20)
     with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
-        SequenceLabeler(parameters="ml").fit(np.arange(100.0), y, np.arange(100) // 5, sample_weight=np.ones(100))
+        SequenceLabeler(parameters="ml").fit(np.arange(100.0), y, np.ones(100), sequence=np.arange(100) // 5)
+
+
+def test_weights_come_third_as_everywhere_and_are_not_taken_for_sequences() -> None:
+    X, y = chains(10)
+    heavy = 1.0 + (X["id"] % 2)
+    labeler = SequenceLabeler(sequence="id", parameters="ml")
+    np.testing.assert_array_equal(labeler.fit(X, y, heavy).weights_, labeler.fit(X, y, sample_weight=heavy).weights_)
+    assert labeler.score(X, y, heavy) == labeler.score(X, y, sample_weight=heavy)

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -172,6 +173,14 @@ def test_a_task_over_its_budget_is_given_up_and_tried_again_when_asked(study, tm
     assert {r.status for r in records} == {"over budget"}
     run(tuned, records, retry=True)
     assert {r.status for r in records} == {"done"}
+
+
+def test_a_budget_that_cannot_be_kept_is_refused(study, tmp_path):
+    """Alarms reach the main thread alone."""
+    with ThreadPoolExecutor(1) as pool:
+        told = pool.submit(run, study.only(["e"]), Records(tmp_path / "run"), budget=1.0)
+        with pytest.raises(ValueError, match=r"budget=1\.0 needs"):
+            told.result()
 
 
 def test_accuracy_is_that_of_a_plain_fit(study):

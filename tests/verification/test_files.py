@@ -38,3 +38,10 @@ def test_a_certificate_keeps_the_link_and_the_mode_of_the_file_it_replaces(tmp_p
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
         write_text(tmp_path / "nowhere" / "a.txt", "text")
+
+
+def test_a_name_as_long_as_names_can_be_is_written(tmp_path: Path) -> None:
+    """255 bytes in most systems; a letter can take three."""
+    path = tmp_path / ("\u6587" * 80 + ".json")
+    write_text(path, "text")
+    assert path.read_text() == "text"

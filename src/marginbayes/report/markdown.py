@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from marginbayes.report.beside import CAPTION, HEAD, beside
 from marginbayes.report.claims import judged
-from marginbayes.report.results import Outcome, outcomes
+from marginbayes.report.results import Outcome, made_with, outcomes
 from marginbayes.study.records import Record
 from marginbayes.study.spec import Study
 
@@ -31,14 +31,9 @@ def _origin(study: Study, records: list[Record]) -> list[str]:
     """The command, and every version and machine that records were made with."""
     if not records:
         return []
-    used: dict[str, set[str]] = {}
-    for record in records:
-        for name, value in record.versions.items():
-            used.setdefault(name, set()).add(value)
-    versions = ", ".join(f"{name} {' and '.join(sorted(values))}" for name, values in used.items())
     hours = sum(r.seconds for r in records) / 3600
     return [
-        f"`marginbayes study run {study.name}.toml`: {len(records)} records, {hours:.1f} hours; {versions}.",
+        f"`marginbayes study run {study.name}.toml`: {len(records)} records, {hours:.1f} hours; {made_with(records)}.",
         "",
     ]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from marginbayes.report.index import Index
-from marginbayes.report.results import Outcome, outcomes
+from marginbayes.report.results import Outcome, made_with, outcomes
 from marginbayes.report.sections import section
-from marginbayes.study.records import Record, Records, versions
+from marginbayes.study.records import Record, Records
 from marginbayes.study.spec import Study
 from marginbayes.verification.files import write_text
 
@@ -75,12 +75,12 @@ def _asset(name: str) -> str:
 
 
 def _contents(found: Iterable[Outcome]) -> str:
-    return "".join(f'<li><a href="#{o.experiment.name}">{escape(o.experiment.title)}</a></li>' for o in found)
+    return "".join(f'<li><a href="#{escape(o.experiment.name)}">{escape(o.experiment.title)}</a></li>' for o in found)
 
 
 def _state(found: list[Outcome]) -> str:
     done, failed = sum(len(o.records) for o in found), sum(len(o.failed) for o in found)
     tasks = sum(len(o.experiment.tasks()) for o in found)
-    packages = ", ".join(f"{name} {number}" for name, number in versions().items())
+    packages = made_with(r for o in found for r in o.records)
     lost = f", {failed} failed or given up" if failed else ""
-    return f"{done} of {tasks} tasks finished{lost}. {packages}."
+    return f"{done} of {tasks} tasks finished{lost}." + (f" {packages}." if packages else "")

@@ -10,7 +10,7 @@ from marginbayes.study.records import Record
 from marginbayes.study.spec import Experiment, Study
 from marginbayes.study.statistics import LEVELS, Cell, beats, cell, over_sets, weighted_mean
 
-__all__ = ["Outcome", "mean_over_sets", "outcomes"]
+__all__ = ["Outcome", "made_with", "mean_over_sets", "outcomes"]
 
 Table = Mapping[str, Mapping[str, Cell]]
 
@@ -137,3 +137,12 @@ def _outcome(experiment: Experiment, records: list[Record]) -> Outcome:
         table[dataset] = {name: cell(found) for name, found in cells.items() if len(found) == splits}
     finished = [r for found in done.values() for r in found]
     return Outcome(experiment, table, tuple(finished), tuple(r for r in own if r.status != "done"))
+
+
+def made_with(records: Iterable[Record]) -> str:
+    """Every version of every package, and every machine, that records were made with."""
+    used: dict[str, set[str]] = {}
+    for record in records:
+        for name, value in record.versions.items():
+            used.setdefault(name, set()).add(value)
+    return ", ".join(f"{name} {' and '.join(sorted(values))}" for name, values in used.items())

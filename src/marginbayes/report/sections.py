@@ -25,7 +25,7 @@ Points = list[tuple[float, float]]
 def section(outcome: Outcome, index: Index) -> str:
     """The section of an experiment, as HTML."""
     experiment = outcome.experiment
-    parts = [f'<h2 id="{experiment.name}">{escape(experiment.title)}</h2>']
+    parts = [f'<h2 id="{escape(experiment.name)}">{escape(experiment.title)}</h2>']
     if experiment.note:
         parts.append(f'<p class="soft">{escape(experiment.note)}</p>')
     if not outcome.records:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, xlogy
+
+from marginbayes import checks
 
 __all__ = ["DECOMPOSABLE", "FamilyScore", "aic", "bdeu", "bic", "log_likelihood"]
 
@@ -17,23 +19,25 @@ Counts = NDArray[Any]
 DECOMPOSABLE = ("mdl", "bic", "aic", "bdeu", "ll")
 
 
-def log_likelihood(counts: Counts) -> float:
+def log_likelihood(counts: ArrayLike) -> float:
     """Maximised log-likelihood of a family; axes are the parents, then the child."""
     counts = np.asarray(counts, np.float64)
     return float(xlogy(counts, counts).sum() - _xlogx_rows(counts))
 
 
-def bic(counts: Counts) -> float:
+def bic(counts: ArrayLike) -> float:
     """Log-likelihood less half a log n for each free parameter (the negative of the MDL score)."""
+    counts = np.asarray(counts, np.float64)
     return log_likelihood(counts) - 0.5 * float(np.log(max(counts.sum(), 1.0))) * _free(counts)
 
 
-def aic(counts: Counts) -> float:
+def aic(counts: ArrayLike) -> float:
     """Log-likelihood less one for each free parameter."""
+    counts = np.asarray(counts, np.float64)
     return log_likelihood(counts) - _free(counts)
 
 
-def bdeu(counts: Counts, equivalent_sample_size: float = 1.0) -> float:
+def bdeu(counts: ArrayLike, equivalent_sample_size: float = 1.0) -> float:
     """Log marginal likelihood under a uniform Dirichlet prior of the given equivalent sample size."""
     counts = np.asarray(counts, np.float64)
     cell = equivalent_sample_size / counts.size
@@ -78,8 +82,7 @@ class FamilyScore:
             raise ValueError(
                 f"score={self.name!r} is no sum over families; choose one of {', '.join(map(repr, DECOMPOSABLE))}"
             )
-        if not 0 < self.equivalent_sample_size < math.inf:
-            raise ValueError(f"the equivalent sample size must be positive, not {self.equivalent_sample_size!r}")
+        checks.positive("equivalent_sample_size", self.equivalent_sample_size)
 
     def value(self, counts: Counts, configurations: float) -> float:
         """Score of a family with so many configurations of the parents, of which `counts` has those that occur."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from marginbayes import checks
+
 __all__ = ["RowScore", "row_score"]
 
 NAMES = ("cr", "cl", "sm", "sbm")
@@ -24,10 +26,9 @@ class RowScore:
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.name not in NAMES:
-            raise ValueError(f"score={self.name!r} is not known; choose one of {', '.join(map(repr, NAMES))}")
-        if not (self.gamma > 0 and math.isfinite(self.gamma)):
-            raise ValueError(f"gamma={self.gamma!r} must be a positive number")
+        checks.one_of("score", self.name, NAMES)
+        checks.positive("gamma", self.gamma)
+        object.__setattr__(self, "gamma", float(self.gamma))  # compiled code knows no other numbers
 
     @property
     def kind(self) -> int:
@@ -49,4 +50,4 @@ def row_score(score: str | RowScore, gamma: float | None = None) -> RowScore:
     """The score of this name; `gamma` defaults to log(0.9 / 0.1)."""
     if isinstance(score, RowScore):
         return score
-    return RowScore(score, math.log(9.0) if gamma is None else float(gamma))
+    return RowScore(score, math.log(9.0) if gamma is None else gamma)

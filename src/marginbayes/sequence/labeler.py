@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from marginbayes import checks
 from marginbayes.data.encode import Encoder, categorical_mask
 from marginbayes.data.frame import Frame
 from marginbayes.data.rows import Rows
@@ -114,7 +115,7 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
 
     # -- learning
 
-    def fit(self, X: Any, y: Any, sequence: Any = None, sample_weight: Any = None) -> SequenceLabeler:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sequence: Any = None) -> SequenceLabeler:
         """Learn the tables.
 
         Parameters
@@ -122,10 +123,10 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
         X : data frame or array of shape (n_samples, n_features)
             NaN, None and NA are missing.
         y : array-like of shape (n_samples,)
-        sequence : array-like of shape (n_samples,), default=None
-            Which sequence each row belongs to; better name a column in the constructor, which `predict` finds too.
         sample_weight : array-like of shape (n_samples,), default=None
             Equal for all rows of a sequence.
+        sequence : array-like of shape (n_samples,), default=None
+            Which sequence each row belongs to; better name a column in the constructor, which `predict` finds too.
         """
         learner = self._learner()
         self._check(sequence)
@@ -151,8 +152,7 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
         return {"parameters": self._learner}
 
     def _check(self, sequence: Any) -> None:
-        if self.decoding not in DECODINGS:
-            raise ValueError(f"decoding={self.decoding!r} is not known; say {' or '.join(map(repr, DECODINGS))}")
+        checks.one_of("decoding", self.decoding, DECODINGS)
         if sequence is not None and self.sequence is not None:
             raise ValueError(f"the sequence ids are in the column {self.sequence!r}; do not give others to fit")
 
@@ -198,7 +198,7 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
     def predict(self, X: Any, sequence: Any = None) -> NDArray[Any]:
         """Label of each row: those of the best labelling of its sequence, or the most probable one by itself."""
         if self.decoding == "marginal":
-            best = self.predict_proba(X, sequence).argmax(axis=1)
+            best = self.predict_proba(X, sequence=sequence).argmax(axis=1)
             return np.asarray(self.classes_[best])
         chains, cells = self._read(X, sequence)
         labels, _ = self.model_.decode(self.weights_, cells, chains.offsets)
@@ -213,11 +213,11 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
     def predict_log_proba(self, X: Any, sequence: Any = None) -> Floats:
         """Logarithms of `predict_proba`."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, sequence))
+            return np.log(self.predict_proba(X, sequence=sequence))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, sequence: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, sequence: Any = None) -> float:
         """Share of the rows whose label is predicted right."""
-        return float(accuracy_score(y, self.predict(X, sequence), sample_weight=sample_weight))
+        return float(accuracy_score(y, self.predict(X, sequence=sequence), sample_weight=sample_weight))
 
     def log_likelihood(self, X: Any, sequence: Any = None) -> Floats:
         """log P(observations and length) of each sequence, in the order of the sorted ids.

@@ -52,6 +52,15 @@ class Constraints:
         object.__setattr__(self, "tiers", tuple(_names(tier, "tiers") for tier in self.tiers))
         object.__setattr__(self, "keep", _names(self.keep, "keep"))
 
+    @classmethod
+    def given(cls, value: Constraints | None) -> Constraints:
+        """What a learner was given as its constraints; none if it was given None."""
+        if value is None:
+            return cls()
+        if not isinstance(value, Constraints):
+            raise ValueError(f"constraints={value!r} must be Constraints(...)")
+        return value
+
     def compile(self, names: Sequence[str], k: int, *, drops: bool = True) -> Rules:
         """The rules for a graph over these names, the class first, with at most k feature parents.
 

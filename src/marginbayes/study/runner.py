@@ -62,6 +62,10 @@ def run(
     progress : callable, optional
         Called with each record, the number of finished tasks, of all tasks, and the seconds that the rest may take.
     """
+    if budget is not None and not (
+        hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    ):
+        raise ValueError(f"budget={budget!r} needs the alarm of a Unix system and the main thread; leave it out here")
     work = plan(study, records.by_key(), longest, retry)
     jobs = (delayed(perform)(task, budget) for task, _ in work.left)
     clock = _Clock(work, effective_n_jobs(n_jobs))
@@ -105,9 +109,8 @@ def perform(task: Task, budget: float | None = None) -> Record:
 
 @contextmanager
 def _limited(seconds: float | None) -> Iterator[None]:
-    """Raise `OverBudget` in the body after so many seconds, where the system can."""
-    usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if seconds is None or not usable:
+    """Raise `OverBudget` in the body after so many seconds."""
+    if seconds is None:
         yield
         return
 

@@ -26,7 +26,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         return
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent}")
-    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    part = target.with_name(f".{secrets.token_hex(12)}.part")  # without the name, which may be as long as names can be
     try:
         with naming(given, hidden=part), part.open("xb") as file:
             yield file
