@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import matplotlib as mpl
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 from sklearn.calibration import calibration_curve
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from marginbayes.estimators import BayesNetClassifier
-from marginbayes.plotting.reliability import ReliabilityDisplay, wilson_interval
+from marginbayes.plotting.reliability import ReliabilityDisplay
 
 
 @pytest.fixture(autouse=True)
@@ -29,19 +28,6 @@ def _case(seed: int = 0, n: int = 400) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     chances = rng.beta(0.7, 0.9, n)
     return rng.random(n) < chances**1.3, chances
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (57, 100), (1, 10_000)])
-@pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_wilson_intervals_are_those_of_scipy(k: int, n: int, confidence: float) -> None:
-    low, high = wilson_interval(k, n, confidence)
-    expected = binomtest(k, n).proportion_ci(confidence, method="wilson")
-    assert (float(low), float(high)) == pytest.approx((expected.low, expected.high), abs=1e-12)
-
-
-def test_without_trials_any_share_is_possible() -> None:
-    low, high = wilson_interval([0, 1], [0, 2])
-    assert (low[0], high[0]) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
+
 __all__ = ["Task", "holdout", "small_classes", "stratified_tasks"]
 
 Rows = NDArray[np.intp]
@@ -93,10 +95,8 @@ def _take(X: Any, rows: Rows) -> Any:
 
 
 def _check(n_folds: int, n_repeats: int, n_rows: int) -> None:
-    if n_folds < 2:
-        raise ValueError(f"cross-validation needs at least 2 folds, not {n_folds}")
-    if n_repeats < 1:
-        raise ValueError(f"cross-validation needs at least 1 repetition, not {n_repeats}")
+    checks.whole("n_folds", n_folds, 2)
+    checks.whole("n_repeats", n_repeats, 1)
     if n_rows < n_folds:
         raise ValueError(
             f"{n_folds} folds need at least {n_folds} rows of classes with two or more, there are {n_rows}"

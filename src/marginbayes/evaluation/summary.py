@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.evaluation import metrics
+from marginbayes.evaluation.intervals import wilson_interval
 from marginbayes.evaluation.run import Outcome
-from marginbayes.plotting.reliability import wilson_interval
 
 __all__ = ["Evaluation", "Interval", "summarise"]
 
