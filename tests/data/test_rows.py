@@ -106,6 +106,14 @@ def test_merging_works_where_a_row_does_not_fit_an_integer() -> None:
     assert np.array_equal(merged.codes[:, place], codes)
 
 
+def test_rows_without_a_class_or_a_weight_do_not_count() -> None:
+    codes = np.array([[0, 1, 2, 1], [0, 0, 1, 2]], np.uint8)  # the class of the third row is missing
+    assert np.array_equal(Rows(codes, (2, 2)).labelled().codes, codes[:, [0, 1, 3]])
+    counted = Rows(codes, (2, 2), np.array([0.0, 1.0, 1.0, 0.5])).labelled()
+    assert np.array_equal(counted.codes, codes[:, [1, 3]])
+    assert np.array_equal(counted.weights, [1.0, 0.5])
+
+
 def test_blocks_are_consecutive_and_complete() -> None:
     rows = random_rows(4)
     blocks = list(rows.blocks(size=64))

@@ -61,9 +61,11 @@ def test_the_data_home_comes_before_every_other_source(make_set: MakeSet, monkey
 def test_a_source_that_lacks_the_set_says_so() -> None:
     with pytest.raises(ValueError, match="the source 'home' does not have the data set 'iris'"):
         datasets.load("iris", source="home")
-    with pytest.raises(ValueError, match="source should be one of 'home', 'bundled', 'generated', 'openml', not 'uci'"):
+    with pytest.raises(
+        ValueError, match="source='uci' is not known; choose one of None, 'home', 'bundled', 'generated', 'openml'"
+    ):
         datasets.load("iris", source="uci")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="missing should be one of 'meant', 'nan', not 'drop'"):
+    with pytest.raises(ValueError, match="missing='drop' is not known; choose one of 'meant', 'nan'"):
         datasets.load("iris", missing="drop")  # type: ignore[arg-type]
 
 

@@ -62,8 +62,8 @@ def test_the_only_row_of_a_class_always_trains() -> None:
 @pytest.mark.parametrize(
     ("y", "folds", "repeats", "words"),
     [
-        ([0, 1] * 5, 1, 1, "at least 2 folds"),
-        ([0, 1] * 5, 2, 0, "at least 1 repetition"),
+        ([0, 1] * 5, 1, 1, "n_folds=1 must be a whole number, at least 2"),
+        ([0, 1] * 5, 2, 0, "n_repeats=0 must be a whole number, at least 1"),
         ([0, 0, 1, 2, 3], 3, 1, "3 folds need at least 3 rows"),
     ],
 )

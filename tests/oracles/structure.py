@@ -21,6 +21,7 @@ from sklearn import datasets
 from marginbayes.data import Rows, Schema, Variable
 from marginbayes.datasets.synthetic import informative_edge
 from marginbayes.graph import Dag
+from marginbayes.structure.constraints import Rules
 
 Row = tuple[int | None, ...]
 Parents = tuple[int, ...] | None
@@ -409,3 +410,18 @@ def best_pair(oracle: Oracle, epsilon: float, may_join: Callable[[int, int], boo
         if allowed and (best is None or better(value, best[1])):
             best = allowed[0], value
     return None if best is None else best[0]
+
+
+def violates(rules: Rules, parents: Sequence[Iterable[int] | None]) -> bool:
+    """Whether a structure (feature parents for each variable, None: dropped) breaks a rule."""
+    for child, own in enumerate(parents):
+        if own is None:
+            if child in rules.keep:
+                return True
+            continue
+        chosen = set(own)
+        if not set(rules.required[child]) <= chosen or len(chosen) > rules.k:
+            return True
+        if child in rules.dropped or any(not rules.allowed[p, child] for p in chosen):
+            return True
+    return False

@@ -133,7 +133,7 @@ def test_em_counts_are_expectations_over_all_completions() -> None:
 @pytest.mark.parametrize(
     ("learner", "message"),
     [
-        (MaximumLikelihood(kind="magic"), "kind='magic' is not a smoothing"),
+        (MaximumLikelihood(kind="magic"), "kind='magic' is not known; choose one of 'laplace'"),
         (MaximumLikelihood(missing="guess"), "missing='guess'"),
         (MaximumLikelihood(smoothing=-1.0), "smoothing=-1.0"),
         (MaximumLikelihood(kind="floor", missing="em"), "kind='floor' is none"),

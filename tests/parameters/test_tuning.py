@@ -251,7 +251,7 @@ def test_it_works_inside_a_classifier() -> None:
         ({"grid": {"smoothing": 1.0}}, "the grid gives 'smoothing' 1.0; give it a list"),
         ({"grid": "yes"}, "the grid is 'yes'; give a dictionary"),
         ({"cv": 3, "holdout": 0.2}, "cv=3 or holdout=0.2, not both"),
-        ({"cv": 1}, "cv=1 must be at least 2"),
+        ({"cv": 1}, "cv=1 must be a whole number, at least 2"),
         ({"holdout": 0.9}, "holdout=0.9 must be above 0"),
         ({"score": "f1"}, "score='f1' is not known"),
     ],

@@ -125,7 +125,7 @@ def test_marginal_decoding_takes_the_most_probable_label_of_each_row() -> None:
     expected = labeler.classes_[labeler.predict_proba(X).argmax(axis=1)]
     np.testing.assert_array_equal(labeler.predict(X), expected)
     assert (clone(labeler).set_params(decoding="viterbi").fit(X, y).predict(X) != expected).any()
-    with pytest.raises(ValueError, match="decoding='best' is not known; say 'viterbi' or 'marginal'"):
+    with pytest.raises(ValueError, match="decoding='best' is not known; choose one of 'viterbi', 'marginal'"):
         SequenceLabeler(decoding="best").fit(X, y)
 
 
@@ -222,7 +222,7 @@ def columns(X: Any) -> list[Any]:
         ({"sequence": "chain"}, "sequence='chain' is no column of the table; it has 'id', 'x1'"),
         ({"sequence": 9}, "sequence=9 must name a column of the table, or be its position"),
         ({"window": 2}, "window=2 must be an odd number"),
-        ({"order": 0}, "order=0 is not possible"),
+        ({"order": 0}, "order=0 must be a whole number from 1 to 2"),
         ({"parameters": "svm"}, "parameters='svm' is not known"),
     ],
 )

@@ -58,7 +58,7 @@ def test_the_slices_of_a_network_share_their_tables() -> None:
     np.testing.assert_array_equal(third[:2], network.probabilities("state[2]"))
     np.testing.assert_array_equal(third[2], [0, 0, 1])
     assert labeler.network_.dag.names[0] == "state[1]"
-    with pytest.raises(ValueError, match="length=0 must be at least one slice"):
+    with pytest.raises(ValueError, match="length=0 must be a whole number, at least 1"):
         labeler.to_network(0)
 
 

@@ -313,7 +313,7 @@ def test_the_callback_sees_objective_and_bound_close_in_on_each_other() -> None:
         (StructuredHybrid(margin=-1), "margin=-1 must be a positive number"),
         (StructuredHybrid(smoothing=0), "smoothing=0 must be a positive number"),
         (StructuredMarkov(C="1"), "C='1' must be a positive number"),
-        (StructuredMarkov(method="qp"), "method='qp' is not known; say 'multipliers' or 'cuts'"),
+        (StructuredMarkov(method="qp"), "method='qp' is not known; choose one of 'multipliers', 'cuts'"),
         (StructuredConditional(l2=-0.1), "l2=-0.1 must be a number that is not negative"),
         (StructuredLikelihood(float("nan")), "smoothing=nan must be a number that is not negative"),
         (StructuredConvex(radius=0), "radius=0 must be a positive number"),
@@ -326,7 +326,7 @@ def test_amounts_that_make_no_sense_are_refused(learner: Any, message: str) -> N
 
 def test_an_unknown_name_lists_those_there_are() -> None:
     with pytest.raises(
-        ValueError, match="parameters='crf' is not known; say 'ml', 'cl', 'mm-hybrid', 'mm-convex', 'm3n'"
+        ValueError, match="parameters='crf' is not known; choose one of 'ml', 'cl', 'mm-hybrid', 'mm-convex', 'm3n'"
     ):
         named_learner("crf", 1.0)
     assert named_learner("mm-hybrid", 0.5).smoothing == 0.5

@@ -136,7 +136,7 @@ def test_every_weight_is_in_the_row_that_its_table_says(kind: str) -> None:
 def test_shapes_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="window=4 must be an odd number"):
         ChainModel(2, (2,), 4)
-    with pytest.raises(ValueError, match="order=3 is not possible"):
+    with pytest.raises(ValueError, match="order=3 must be a whole number from 1 to 2"):
         ChainModel(2, (2,), 1, 3)
     with pytest.raises(ValueError, match="form a cycle"):
         _ = TreeModel((2, 2), (1, 0), (2,)).order

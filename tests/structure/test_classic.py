@@ -11,6 +11,7 @@ from marginbayes.scores import conditional_mutual_information
 from marginbayes.structure import ChowLiuTAN, Constraints, Fixed, NaiveBayes
 from marginbayes.structure.constraints import Rules
 from tests.oracles.brute import random_network
+from tests.oracles.structure import violates
 
 
 def chain(n: int = 5) -> Dag:
@@ -72,7 +73,7 @@ def test_tan_obeys_constraints_and_is_the_best_that_does() -> None:
         dag = ChowLiuTAN(constraints=constraints).learn(schema, rows).dag
         information = conditional_mutual_information(rows)
         rules = constraints.compile(names, 1)
-        assert not rules.violated_by([() if not i else _feature_parents(dag, i, rules) for i in range(5)])
+        assert not violates(rules, [() if not i else _feature_parents(dag, i, rules) for i in range(5)])
 
         def value(parents: tuple[int, ...], information: np.ndarray = information) -> float:
             return sum(information[p - 1, i] for i, p in enumerate(parents) if p > 0)
@@ -82,7 +83,7 @@ def test_tan_obeys_constraints_and_is_the_best_that_does() -> None:
             own: list[tuple[int, ...] | None] = [(), *(() if p < 0 else (p,) for p in parents)]
             for i in rules.dropped:
                 own[i] = None if parents[i - 1] < 0 and i not in parents else (0, 0, 0)
-            if any(p == i + 1 for i, p in enumerate(parents)) or rules.violated_by(own):
+            if any(p == i + 1 for i, p in enumerate(parents)) or violates(rules, own):
                 continue
             try:
                 Dag(names, tuple(p or () for p in own))

@@ -15,7 +15,7 @@ from marginbayes.structure import ChowLiuTAN, Constraints, Greedy, OrderBased, S
 from marginbayes.structure.engine import Engine
 from marginbayes.structure.orders import ORDERS, feature_order
 from tests.oracles import structure as slow
-from tests.oracles.structure import Oracle, Structure, dag_of, is_sound, random_rows
+from tests.oracles.structure import Oracle, Structure, dag_of, is_sound, random_rows, violates
 
 NAMES = ("v0", "v1", "v2", "v3", "v4", "v5")
 SEARCHES = [
@@ -148,7 +148,7 @@ def test_a_structure_violates_the_rules_exactly_when_its_graph_disobeys(seed: in
     rng = np.random.default_rng(seed)
     constraints = random_constraints(rng, 2, bool(seed % 2))
     rules, (legal, start) = constraints.compile(NAMES, 2), slow_rules(constraints)
-    assert not rules.violated_by([(), *(start[i] for i in range(1, 6))])
+    assert not violates(rules, [(), *(start[i] for i in range(1, 6))])
     answers = set()
     for _ in range(300):
         structure = dict(start)
@@ -158,7 +158,7 @@ def test_a_structure_violates_the_rules_exactly_when_its_graph_disobeys(seed: in
             structure[child] = (rng.choice([0, 1, 2]) and (*(p for p in own if p != other), other)) or None
         # A dropped feature cannot be a parent, and only graphs can be read.
         if is_sound(structure, 2):
-            found = rules.violated_by([(), *(structure[i] for i in range(1, 6))])
+            found = violates(rules, [(), *(structure[i] for i in range(1, 6))])
             assert found == (not legal(structure))
             answers.add(found)
     assert answers == {False, True} or seed

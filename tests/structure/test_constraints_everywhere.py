@@ -94,3 +94,11 @@ def test_a_learner_obeys(learner: StructureLearner) -> None:
 def test_a_learner_refuses_a_contradiction(learner: StructureLearner, given: Constraints, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         clone(learner).set_params(constraints=given).learn(*random_rows(0, n=50))
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_what_are_no_constraints_is_refused_in_a_sentence(learner: StructureLearner) -> None:
+    schema, rows = random_rows(1, n=40, features=3)
+    for wrong in ([("a", "b")], {"required": [("a", "b")]}):
+        with pytest.raises(ValueError, match=r"constraints=.* must be Constraints"):
+            clone(learner).set_params(constraints=wrong).learn(schema, rows)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marginbayes.structure.exact.branching import BranchingSearch, Proof, arborescence, best_forest
+from marginbayes.structure.exact.branching import BranchingSearch, ClusterProof, arborescence, best_forest
 from marginbayes.structure.exact.clusters import LinearRelaxation, bound_of, cluster_matrix, violated_clusters
 from marginbayes.structure.exact.clustertree import ClusterTree, everything
 from marginbayes.structure.exact.families import Families
@@ -105,7 +105,7 @@ def test_constraints_without_any_graph_are_told() -> None:
 def test_any_multipliers_give_a_bound(seed: int) -> None:
     families, rng = random_families(seed, 4, 3), np.random.default_rng(seed)
     clusters = tuple(c for size in (2, 3, 4) for c in combinations(range(4), size))
-    proof = Proof(clusters, tuple(rng.exponential(size=len(clusters))))
+    proof = ClusterProof(clusters, tuple(rng.exponential(size=len(clusters))))
     assert bound_of(*LinearRelaxation(families).raised(proof), everything(families)) >= brute(families) - 1e-9
 
 

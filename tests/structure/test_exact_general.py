@@ -13,7 +13,7 @@ from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.solvers import Moment
 from marginbayes.structure import Constraints, ExactMargin
-from marginbayes.structure.exact.branching import Proof
+from marginbayes.structure.exact.branching import ClusterProof
 from marginbayes.structure.exact.clusters import bound_of
 from marginbayes.structure.exact.clustertree import everything
 from marginbayes.structure.exact.families import ParentSpace
@@ -170,7 +170,7 @@ def test_any_multipliers_within_the_weights_give_a_bound() -> None:
     per_sample = np.bincount(problem.sample)[problem.sample]
     for _ in range(10):
         values = problem.weights[problem.sample] / per_sample * rng.random(len(problem.sample))
-        clusters = Proof(((1, 2), (1, 2, 3)), tuple(rng.exponential(size=2)))
+        clusters = ClusterProof(((1, 2), (1, 2, 3)), tuple(rng.exponential(size=2)))
         proof = MarginProof(np.arange(len(values)), values, clusters)
         assert bound_of(*relaxation.raised(proof), everything(relaxation.families)) >= best - 1e-9
 

@@ -159,12 +159,12 @@ def test_the_dense_problem_scores_structures_by_the_definition() -> None:
     ("choices", "message"),
     [
         ({"margin": "cr"}, "margin='cr' is not known"),
-        ({"p": 0.5}, "p=0.5 must lie above 0.5"),
+        ({"p": 0.5}, "p=0.5 must be above 0.5"),
         ({"gamma": -1.0}, "gamma=-1.0 must be a positive number"),
         ({"k": -1}, "k=-1 must be a whole number"),
         ({"class_parents": 3}, "class_parents=3 must be"),
         ({"smoothing": 0.0}, "smoothing=0.0 must be a positive number"),
-        ({"gap": -1.0}, "gap=-1.0 must not be negative"),
+        ({"gap": -1.0}, "gap=-1.0 must be a number that is not negative"),
         ({"constraints": Constraints(required=[("v1", "v0")])}, "class_parents=0 allows fewer"),
     ],
 )

@@ -254,11 +254,11 @@ def test_the_callback_sees_the_bound_close_in_on_the_objective() -> None:
     ("options", "said"),
     [
         ({"score": "cr"}, "score='cr' is no sum over families; choose one of 'mdl'"),
-        ({"ess": 0.0}, "equivalent sample size must be positive, not 0.0"),
+        ({"ess": 0.0}, "ess=0.0 must be a positive number"),
         ({"method": "magic"}, "method='magic' is not known"),
         ({"k": -1}, "k=-1 must be a whole number"),
         ({"max_parents": 1.5}, "max_parents=1.5 must be a whole number"),
-        ({"time_limit": -1}, "time_limit=-1 must be at least 0"),
+        ({"time_limit": -1}, "time_limit=-1 must be a number that is not negative, or None"),
     ],
 )
 def test_what_cannot_be_learned_is_refused_with_the_reason(options: dict, said: str) -> None:

@@ -13,7 +13,7 @@ from marginbayes.data import Rows, Schema
 from marginbayes.parameters import MaximumLikelihood
 from marginbayes.structure.base import StructureResult
 from marginbayes.structure.exact.general import learn_general
-from marginbayes.structure.exact.tuning import GRID, Trial, TunedMargin
+from marginbayes.structure.exact.tuning import GRID, MarginTrial, TunedMargin
 from marginbayes.verification import verify
 from tests.oracles.structure import bundled, random_rows
 
@@ -24,6 +24,9 @@ class Recorded:
 
     settings: dict[str, Any]
     calls: list[dict[str, Any]]
+
+    def check(self) -> None:
+        """Every setting is taken."""
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         self.calls.append({**self.settings, "rows": rows})
@@ -142,7 +145,7 @@ def test_an_interruption_chooses_among_what_was_tried() -> None:
 
 
 def test_a_trial_knows_its_margin() -> None:
-    assert Trial(1, 0.9, 0.5, 0.0, 0.0).gamma == pytest.approx(math.log(9))
+    assert MarginTrial(1, 0.9, 0.5, 0.0, 0.0).gamma == pytest.approx(math.log(9))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +155,7 @@ def test_a_trial_knows_its_margin() -> None:
         ({"p": ()}, r"p=\(\) should be a list of what to try"),
         ({"k": 1}, "k=1 should be a list of what to try"),
         ({"holdout": 0.2}, "cv=3 and holdout=0.2 exclude each other"),
-        ({"cv": 1}, "cv=1 must be at least 2"),
+        ({"cv": 1}, "cv=1 must be a whole number, at least 2, or None"),
         ({"cv": None, "holdout": 0.9}, "holdout=0.9 must be above 0 and at most a half"),
     ],
 )

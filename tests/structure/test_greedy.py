@@ -261,8 +261,8 @@ def test_where_nothing_can_be_learned_naive_bayes_comes_back() -> None:
     [
         ({"k": -1}, "k=-1 must be a whole number, at least 0"),
         ({"k": 1.5}, "k=1.5 must be a whole number, at least 0"),
-        ({"selection": "bic"}, "selection='bic' is not known; choose None or 'cv'"),
-        ({"candidates": 0}, "candidates=0 must be at least 1"),
+        ({"selection": "bic"}, "selection='bic' is not known; choose one of None, 'cv'"),
+        ({"candidates": 0}, "candidates=0 must be a whole number, at least 1"),
         ({"score": "auc"}, "score='auc' is not known"),
         ({"kind": "dirichlet"}, "kind='dirichlet' is no smoothing for a search"),
     ],

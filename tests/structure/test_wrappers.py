@@ -17,7 +17,7 @@ from marginbayes.parameters import MaximumLikelihood
 from marginbayes.structure import Constraints, Step, StructureResult
 from marginbayes.structure.search import SearchLearner
 from marginbayes.structure.wrappers import BackwardJoin, ForwardJoin, SelectiveNaiveBayes
-from tests.oracles.structure import as_rows, random_rows
+from tests.oracles.structure import as_rows, random_rows, violates
 
 LEARNERS: list[type[SearchLearner]] = [SelectiveNaiveBayes, ForwardJoin, BackwardJoin]
 SCORES = ("cr", "cl", "sm")
@@ -207,7 +207,7 @@ def test_no_structure_on_the_way_breaks_a_rule(kind: type[SearchLearner], seed: 
         search = learner._searched(schema, rows, None)
         assert search.status == "finished"
         for parents in search.structures:
-            assert not rules.violated_by(parents)
+            assert not violates(rules, parents)
             assert all(parents[i] is None for i in rules.dropped)
         groups_of(learner.learn(schema, rows))
 

@@ -15,7 +15,7 @@ from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_label
 
 if TYPE_CHECKING:
     from marginbayes.cli.models import Choices
-    from marginbayes.cli.plans import Plan
+    from marginbayes.cli.plans import FoldPlan
     from marginbayes.evaluation import Comparison, Evaluation, Outcome
 
 TESTING = "Testing"
@@ -163,7 +163,7 @@ def _estimators(
     return {name: build(name, choices) for name in dict.fromkeys(structures or ["tan"])}
 
 
-def _collect(estimators: dict[str, Any], plan: Plan) -> tuple[dict[str, list[Outcome]], bool]:
+def _collect(estimators: dict[str, Any], plan: FoldPlan) -> tuple[dict[str, list[Outcome]], bool]:
     """Outcomes of each classifier, and whether all tasks were done; an interrupt keeps the tasks that all finished."""
     from marginbayes.evaluation import run
 
@@ -182,7 +182,7 @@ def _collect(estimators: dict[str, Any], plan: Plan) -> tuple[dict[str, list[Out
     return {name: found[:done] for name, found in outcomes.items()}, complete
 
 
-def _summaries(outcomes: dict[str, list[Outcome]], plan: Plan, positive: Any) -> list[Evaluation]:
+def _summaries(outcomes: dict[str, list[Outcome]], plan: FoldPlan, positive: Any) -> list[Evaluation]:
     from marginbayes.evaluation import summarise
 
     return [summarise(found, plan.classes, positive) for found in outcomes.values()]
@@ -195,7 +195,7 @@ def _comparisons(outcomes: dict[str, list[Outcome]]) -> list[Comparison]:
     return [compare(outcomes[b], outcomes[a]) for a, b in combinations(outcomes, 2)]
 
 
-def _tell(results: list[Evaluation], comparisons: list[Comparison], plan: Plan) -> None:
+def _tell(results: list[Evaluation], comparisons: list[Comparison], plan: FoldPlan) -> None:
     from marginbayes.cli import results as view
 
     console = output()
@@ -215,7 +215,7 @@ def _tell_sequences(wholes: dict[str, tuple[int, int]]) -> None:
 
 def _write_json(
     path: Path,
-    plan: Plan,
+    plan: FoldPlan,
     choices: Choices,
     results: list[Evaluation],
     comparisons: list[Comparison],

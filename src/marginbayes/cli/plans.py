@@ -17,7 +17,7 @@ from marginbayes.cli.tables import Reading, Table, Training, check_column, read_
 if TYPE_CHECKING:
     from marginbayes.evaluation import Task
 
-__all__ = ["Plan", "Testing", "make_plan"]
+__all__ = ["FoldPlan", "Testing", "make_plan"]
 
 DEFAULT_FOLDS = 5
 
@@ -35,7 +35,7 @@ class Testing:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class FoldPlan:
     """Training and test sets, all classes, a line for people, and the same as settings for a file.
 
     `sequences` are the ids of the rows that are tested, where they are those of sequences.
@@ -56,7 +56,7 @@ def make_plan(
     drop: tuple[str, ...],
     categorical: tuple[str, ...],
     testing: Testing,
-) -> Plan:
+) -> FoldPlan:
     """The plan that the options describe."""
     _check_choice(testing)
     table = with_ids(read_data(data, reading), testing.sequence)
@@ -86,7 +86,7 @@ def _check_choice(testing: Testing) -> None:
         raise ValueError(f"--repeats is for cross-validation, not for {chosen[0]}")
 
 
-def _by_folds(rows: Training, table: Table, testing: Testing) -> Plan:
+def _by_folds(rows: Training, table: Table, testing: Testing) -> FoldPlan:
     from marginbayes.evaluation import small_classes, stratified_tasks
 
     folds = DEFAULT_FOLDS if testing.folds is None else testing.folds
@@ -114,7 +114,7 @@ def _note_small(small: dict[Any, int], folds: int) -> None:
 
 def _against_file(
     rows: Training, table: Table, test: str, reading: Reading, drop: tuple[str, ...], sequence: str | None
-) -> Plan:
+) -> FoldPlan:
     import pandas as pd
 
     from marginbayes.evaluation import holdout
@@ -148,7 +148,7 @@ def _same_columns(train: Any, test: Any, other: Table) -> Any:
     return test[list(train.columns)]
 
 
-def _by_split(rows: Training, table: Table) -> Plan:
+def _by_split(rows: Training, table: Table) -> FoldPlan:
     from marginbayes.evaluation import holdout
 
     if table.train is None or table.test is None:
@@ -159,7 +159,7 @@ def _by_split(rows: Training, table: Table) -> Plan:
     return _holdout_plan(task, rows, table, how, {"split": True})
 
 
-def _holdout_plan(task: Task, rows: Training, table: Table, how: str, settings: dict[str, Any]) -> Plan:
+def _holdout_plan(task: Task, rows: Training, table: Table, how: str, settings: dict[str, Any]) -> FoldPlan:
     known = _at_least_two(np.unique(task.y_train), rows.target)
     new, counts = np.unique(task.y_test[~np.isin(task.y_test, known)], return_counts=True)
     if len(new):
@@ -185,14 +185,14 @@ def _plan(
     how: str,
     settings: dict[str, Any],
     tested: NDArray[Any] | None,
-) -> Plan:
+) -> FoldPlan:
     labels, counts = np.unique(rows.y, return_counts=True)
     most = f"{labels[counts.argmax()]} ({counts.max() / counts.sum():.1%})"
     about = (
         f"{table.name}: {len(rows.y)} rows, {rows.n_features} features, {len(labels)} classes, most often {most}; {how}"
     )
     named = {"data": table.name, "target": rows.target, "rows": len(rows.y), "features": rows.n_features}
-    return Plan(tasks, n_tasks, classes, about, {**named, **settings}, tested)
+    return FoldPlan(tasks, n_tasks, classes, about, {**named, **settings}, tested)
 
 
 def _at_least_two(classes: NDArray[Any], target: str) -> NDArray[Any]:

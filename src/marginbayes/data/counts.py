@@ -170,7 +170,7 @@ def limited_products(rows: Rows) -> AbstractContextManager[object]:
 
     More would only wait for each other.
     """
-    threads = 1 if len(rows) > BLOCK_ROWS else effective_n_jobs(rows.n_jobs)
+    threads = 1 if len(rows) > BLOCK_ROWS else int(effective_n_jobs(rows.n_jobs))
     return matrix_threads(threads)
 
 

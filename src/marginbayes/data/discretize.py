@@ -12,6 +12,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from marginbayes import checks
 from marginbayes.data.frame import LevelColumn, is_frame, read_frame, spells_number
 from marginbayes.data.mdlp import interval_labels, mdlp_all
 
@@ -100,6 +101,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
             Non-negative number of rows that each row stands for.
         """
         _checked_dtype(self.dtype)
+        checks.jobs("n_jobs", self.n_jobs)
         _check_numbers(X)
         matrix, target = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(target)

@@ -116,9 +116,12 @@ class Rows:
         codes = self.codes.take(np.arange(len(self))[index], axis=1)
         return Rows(codes, self.cardinalities, weights, self.n_jobs)
 
-    def weighty(self) -> Rows:
-        """The rows whose weight is above zero."""
-        return self if self.weights is None or self.weights.all() else self.take(self.weights > 0)
+    def labelled(self) -> Rows:
+        """The rows that count for a classifier: their class is known, and their weight is above zero."""
+        counts = self.codes[0] < self.cardinalities[0]
+        if self.weights is not None:
+            counts &= self.weights > 0
+        return self if counts.all() else self.take(counts)
 
     def reweighted(self, weights: NDArray[np.float64] | None) -> Rows:
         """The same rows with other weights."""

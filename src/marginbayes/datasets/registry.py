@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from marginbayes import checks
 from marginbayes.datasets import bundled, generators, home, openml, synthetic
 from marginbayes.datasets.bundled import BUNDLED
 from marginbayes.datasets.catalogue import (
@@ -101,9 +102,8 @@ def load(
     Dataset('monks-1': 556 rows, 6 features, 2 classes)
     """
     pandas()
-    _check_choice("missing", missing, ("meant", "nan"))
-    if source is not None:
-        _check_choice("source", source, SOURCES)
+    checks.one_of("missing", missing, ("meant", "nan"))
+    checks.one_of("source", source, (None, *SOURCES))
     place = _finder(home, cache).find(name, source)
     data = place.read()
     if missing == "meant" and place.name in MISSING_LEVELS:
@@ -257,11 +257,6 @@ def _home_size(path: Path) -> Size:
     meta = home.read_meta(path)
     apart = {*meta.ids, *meta.targets, *BOOKKEEPING.get(path.name, ())} - {"class"}
     return Size(meta.rows, None if meta.features is None else meta.features - len(apart), meta.classes)
-
-
-def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{what} should be one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
 # -- what is known of single sets

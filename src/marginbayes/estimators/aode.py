@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.rows import Block, Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
@@ -82,9 +83,9 @@ class AODEClassifier(BaseClassifier):
         return self._store(stream.continued(self, data))
 
     def _check(self) -> None:
-        for name in ("smoothing", "frequency_limit"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be a number that is not negative")
+        checks.not_negative("smoothing", self.smoothing)
+        checks.not_negative("frequency_limit", self.frequency_limit, infinite=True)
+        checks.jobs("n_jobs", self.n_jobs)
 
     def _store(self, stream: Stream, streaming: bool = True) -> AODEClassifier:
         self._stream, self._streaming = stream, streaming

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
@@ -170,8 +171,10 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
         return self._store(stream.classes, stream.schema, found, stream.parameters(found.dag, parameters))
 
     def _learners(self) -> tuple[StructureLearner, ParameterLearner]:
-        if self.missing not in MISSING:
-            raise ValueError(f"missing={self.missing!r} is not known; choose one of {', '.join(map(repr, MISSING))}")
+        checks.one_of("missing", self.missing, MISSING)
+        checks.not_negative("smoothing", self.smoothing)
+        checks.jobs("n_jobs", self.n_jobs)
+        checks.whole("random_state", self.random_state, none=True)
         parameters = self._parameter_learner()
         if self.missing == "em":
             if not isinstance(parameters, MaximumLikelihood):

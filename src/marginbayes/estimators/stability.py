@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import column_or_1d
 
+from marginbayes import checks
 from marginbayes.estimators.bayesnet import BayesNetClassifier
 from marginbayes.estimators.validation import read_training
 from marginbayes.graph import Dag
@@ -79,8 +80,7 @@ class EdgeStrength:
         Each edge has its more frequent direction (parent first in a tie: the smaller index). Edges are taken from the
         strongest on; one that would close a cycle is left out. The result may have more than k parents.
         """
-        if not 0 <= threshold < 1:
-            raise ValueError(f"threshold={threshold!r} must be at least 0 and below 1")
+        checks.number("threshold", threshold, lambda share: 0 <= share < 1, "at least 0 and below 1")
         strength = self.undirected
         parents: list[tuple[int, ...]] = [()] * len(self.names)
         for at in np.argsort(-np.triu(strength), axis=None, kind="stable"):
@@ -137,8 +137,9 @@ def edge_strength(
     >>> strength["target", "petal width (cm)"]
     1.0
     """
-    if not (isinstance(n_boot, (int, np.integer)) and n_boot >= 1):
-        raise ValueError(f"n_boot={n_boot!r} must be a whole number, at least 1")
+    checks.whole("n_boot", n_boot, 1)
+    checks.whole("random_state", random_state, none=True)
+    checks.jobs("n_jobs", n_jobs)
     learner = _structure_only(estimator)
     read_training(learner, X, y, sample_weight)  # bad input is refused here, once
     labels = np.unique(column_or_1d(y), return_inverse=True)[1]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from marginbayes import checks
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.graph.renormalize import unmarried_parents
@@ -65,8 +66,8 @@ def sparse(labels: NDArray[np.int64], multipliers: Floats) -> dict[str, Any]:
 
 def check_normalize(normalize: str, smoothing: float) -> None:
     """Refuse a way to normalise that is not known, or that the smoothing does not allow."""
-    if normalize not in NORMALIZE:
-        raise ValueError(f"normalize={normalize!r} is not known; choose one of {', '.join(map(repr, NORMALIZE))}")
+    checks.one_of("normalize", normalize, NORMALIZE)
+    checks.not_negative("smoothing", smoothing)
     if normalize == "likeliest" and not smoothing > 0:
         raise ValueError(f"normalize='likeliest' needs smoothing={smoothing!r} to be positive; use normalize='plain'")
 

@@ -13,6 +13,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -168,12 +169,13 @@ class ConvexCombination(ParameterLearner):
         """The number of parts."""
         known = int((rows.codes[0] < rows.cardinalities[0]).sum())
         n_parts = min(PARTS, known) if self.n_parts is None else self.n_parts
-        if not (isinstance(n_parts, (int, np.integer)) and 1 <= n_parts <= known):
-            raise ValueError(f"n_parts={n_parts!r} must be a whole number from 1 to the number of rows, {known}")
-        if not (self.D >= 0 and np.isfinite(self.D)):
-            raise ValueError(f"D={self.D!r} must be a number that is not negative")
-        if not (self.B > 0 and np.isfinite(self.B)):
-            raise ValueError(f"B={self.B!r} must be a positive number: without slack there is no best margin")
+        checks.whole("n_parts", n_parts, 1, known, note=", the number of rows")
+        checks.not_negative("D", self.D)
+        checks.positive("B", self.B, note=": without slack there is no best margin")
+        checks.not_negative("tol", self.tol, infinite=True)
+        checks.whole("max_iter", self.max_iter)
+        checks.jobs("n_jobs", self.n_jobs)
+        checks.whole("random_state", self.random_state, none=True)
         return int(n_parts)
 
     def _base(self) -> ParameterLearner:

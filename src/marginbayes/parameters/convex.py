@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -264,20 +265,19 @@ class MarginConvex(ParameterLearner):
         return Certificate("margin-convex", "min", path.objective, 0.0, path.status, path.seconds, path.trace, evidence)
 
     def _check(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"method={self.method!r} is not known; choose one of {', '.join(map(repr, METHODS))}")
-        if not (self.B > 0 and np.isfinite(self.B)):
-            raise ValueError(f"B={self.B!r} must be a positive number")
-        if not (self.gamma_limit > 0 and np.isfinite(self.gamma_limit)):
-            raise ValueError(f"gamma_limit={self.gamma_limit!r} must be a positive number")
+        checks.one_of("method", self.method, METHODS)
+        checks.positive("B", self.B)
+        checks.positive("gamma_limit", self.gamma_limit)
+        checks.not_negative("tol", self.tol, infinite=True)
+        checks.whole("outer_steps", self.outer_steps, 1)
+        checks.whole("inner_steps", self.inner_steps, 1)
+        checks.positive("max_bytes", self.max_bytes, infinite=True)
+        checks.jobs("n_jobs", self.n_jobs)
+        checks.whole("random_state", self.random_state, none=True)
         if self.hard and self.method != "exact":
             raise ValueError(f"hard=True has no method {self.method!r}; use method='exact'")
-        if self.method == "barrier" and not self.smoothing > 0:
-            raise ValueError(f"the barrier starts at finite log tables; smoothing={self.smoothing!r} must be positive")
-        if min(self.outer_steps, self.inner_steps) < 1:
-            raise ValueError(
-                f"outer_steps={self.outer_steps!r} and inner_steps={self.inner_steps!r} must be positive whole numbers"
-            )
+        if self.method == "barrier":
+            checks.positive("smoothing", self.smoothing, note=": the barrier starts at finite log tables")
 
 
 def _groups(design: Design) -> NDArray[np.int64]:

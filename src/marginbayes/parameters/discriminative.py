@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -160,10 +161,12 @@ class DiscriminativeLearner(ParameterLearner):
             ("early_stopping", EARLY_STOPPING),
             ("normalize", NORMALIZE),
         ):
-            value = getattr(self, name)
-            if value not in choices:
-                raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, choices))}")
-        if not self.l2 >= 0:
-            raise ValueError(f"l2={self.l2!r} must be a number that is not negative")
+            checks.one_of(name, getattr(self, name), choices)
+        checks.not_negative("l2", self.l2)
+        checks.not_negative("smoothing", self.smoothing)
+        checks.whole("max_iter", self.max_iter)
+        checks.not_negative("tol", self.tol, infinite=True)
+        checks.jobs("n_jobs", self.n_jobs)
+        checks.whole("random_state", self.random_state, none=True)
         if self.form == "concave" and not is_renormalizable(dag):
             raise ValueError("form='concave' needs that the parents of every feature are joined; use form='softmax'")

@@ -43,7 +43,7 @@ def split(rows: Rows, cv: int | None, holdout: float | None, random_state: int |
 
     Rows whose class is missing and rows of weight zero are left out.
     """
-    rows = rows.take(rows.codes[0] < rows.cardinalities[0]).weighty()
+    rows = rows.labelled()
     parts = 2 if cv is None else cv
     if len(rows) < parts:
         raise ValueError(f"{len(rows)} rows cannot be dealt into {parts} parts; give more rows or fewer parts")

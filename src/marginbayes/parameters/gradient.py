@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
+from marginbayes import checks
 from marginbayes.graph import Dag
 from marginbayes.parameters.discriminative import DiscriminativeLearner
 from marginbayes.parameters.rowloss import MarginLoss, RowLoss
@@ -83,10 +82,9 @@ class MarginGradient(DiscriminativeLearner):
 
     def row_loss(self) -> RowLoss:
         """Smoothed hinge of the log-margin."""
-        return MarginLoss(self.target, self.sharpness)
+        return MarginLoss(float(self.target), float(self.sharpness))
 
     def _check(self, dag: Dag) -> None:
         super()._check(dag)
-        for name in ("target", "sharpness"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be a number above 0")
+        checks.positive("target", self.target)
+        checks.positive("sharpness", self.sharpness)

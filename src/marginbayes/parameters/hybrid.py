@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -124,9 +125,9 @@ class MarginHybrid(ParameterLearner):
         design : Design, default=None
             The index arrays of this graph and these rows, if they are there already.
         """
+        self._check()
         if self.tune:
             return learn_tuned(self, schema, dag, rows, start)
-        self._check()
         reference = MaximumLikelihood(self.smoothing, self.kind).learn(schema, dag, rows).network
         design = design or Design.of(dag, rows, self.n_jobs)
         problem = self._problem(design, distinct_rows(design), reference)
@@ -171,23 +172,16 @@ class MarginHybrid(ParameterLearner):
         return Certificate("margin-hybrid", "min", *numbers, evidence=evidence)
 
     def _check(self) -> None:
-        for name in ("B", "smoothing"):
-            value = getattr(self, name)
-            if not (value > 0 and np.isfinite(value)):
-                raise ValueError(f"{name}={value!r} must be a positive number")
-        if isinstance(self.target, str):
-            if self.target != "auto":
-                raise ValueError(f"target={self.target!r} is not known; say 'auto' or a positive number of nats")
-        elif not (self.target > 0 and np.isfinite(self.target)):
-            raise ValueError(f"target={self.target!r} must be a positive number of nats, or 'auto'")
-        if self.kind not in KINDS:
-            raise ValueError(f"kind={self.kind!r} is not known; choose one of {', '.join(map(repr, KINDS))}")
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol!r} must be a number that is not negative")
-        if not self.max_iter >= 1:
-            raise ValueError(f"max_iter={self.max_iter!r} must be a positive whole number")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"time_limit={self.time_limit!r} must be a positive number of seconds, or None")
+        checks.positive("B", self.B)
+        checks.positive("smoothing", self.smoothing)
+        if not (isinstance(self.target, str) and self.target == "auto"):
+            checks.positive("target", self.target, note=" of nats, or 'auto'")
+        checks.one_of("kind", self.kind, KINDS)
+        checks.not_negative("tol", self.tol, infinite=True)
+        checks.whole("max_iter", self.max_iter, 1)
+        checks.positive("time_limit", self.time_limit, infinite=True, none=True)
+        checks.jobs("n_jobs", self.n_jobs)
+        checks.whole("random_state", self.random_state, none=True)
 
 
 def _counts(rows: MarginRows) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from marginbayes import checks
 from marginbayes.data.counts import family_counts
 from marginbayes.data.rows import Block, Rows
 from marginbayes.data.schema import Schema
@@ -75,14 +76,11 @@ class MaximumLikelihood(ParameterLearner):
         return Network(schema, dag, tuple(tables))
 
     def _check(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind={self.kind!r} is not a smoothing; choose one of {', '.join(map(repr, KINDS))}")
-        if self.missing not in ("available", "em"):
-            raise ValueError(
-                f"missing={self.missing!r} is not a treatment of missing cells; choose 'available' or 'em'"
-            )
-        if not (self.smoothing >= 0 and np.isfinite(self.smoothing)):
-            raise ValueError(f"smoothing={self.smoothing!r} must be a number that is not negative")
+        checks.one_of("kind", self.kind, KINDS)
+        checks.one_of("missing", self.missing, ("available", "em"))
+        checks.not_negative("smoothing", self.smoothing)
+        checks.whole("max_iter", self.max_iter)
+        checks.not_negative("tol", self.tol, infinite=True)
         if self.missing == "em" and self.kind in ("dirichlet", "floor"):
             raise ValueError(
                 f"missing='em' needs a prior that stays the same in every step; kind={self.kind!r} is none"

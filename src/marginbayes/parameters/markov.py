@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -136,9 +137,9 @@ class MarginMarkov(ParameterLearner):
         design : Design, default=None
             The index arrays of this graph and these rows, if they are there already.
         """
+        self._check()
         if self.tune:
             return learn_tuned(self, schema, dag, rows)
-        self._check()
         check_normalize(self.normalize, self.smoothing)
         check_married("MarginMarkov", dag, self.subnormal)
         start = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
@@ -182,13 +183,12 @@ class MarginMarkov(ParameterLearner):
         return Certificate("margin-markov", "min", *numbers, evidence=evidence)
 
     def _check(self) -> None:
-        if self.shrink not in SHRINKAGES:
-            raise ValueError(f"shrink={self.shrink!r} is not known; choose one of {', '.join(map(repr, SHRINKAGES))}")
-        if not (self.C > 0 and np.isfinite(self.C)):
-            raise ValueError(f"C={self.C!r} must be a positive number")
-        if not self.scale_penalty > 0:
-            raise ValueError(f"scale_penalty={self.scale_penalty!r} must be a positive number")
-        if self.shrink == "ml" and not self.smoothing > 0:
-            raise ValueError(f"shrink='ml' needs finite log tables; smoothing={self.smoothing!r} must be positive")
-        if not self.max_iter >= 1:
-            raise ValueError(f"max_iter={self.max_iter!r} must be a positive whole number")
+        checks.one_of("shrink", self.shrink, SHRINKAGES)
+        checks.positive("C", self.C)
+        checks.positive("scale_penalty", self.scale_penalty)
+        if self.shrink == "ml":
+            checks.positive("smoothing", self.smoothing, note=": shrink='ml' needs finite log tables")
+        checks.not_negative("tol", self.tol, infinite=True)
+        checks.whole("max_iter", self.max_iter, 1)
+        checks.jobs("n_jobs", self.n_jobs)
+        checks.whole("random_state", self.random_state)

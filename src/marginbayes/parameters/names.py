@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from marginbayes import checks
 from marginbayes.parameters.base import ParameterLearner
 
 __all__ = ["PARAMETER_NAMES", "named_parameters"]
@@ -31,9 +32,7 @@ def named_parameters(
     likelihood and margin; ``"mm-convex"`` the margin problem as published; ``"m3n"`` the margin of the Markov network,
     renormalised; ``"mm-combine"`` a convex combination of networks. What a learner does not take is left out.
     """
-    if name not in PLACES:
-        known = ", ".join(map(repr, PLACES))
-        raise ValueError(f"parameters={name!r} is not known; choose one of {known}, or give a ParameterLearner")
+    checks.one_of("parameters", name, PLACES, note=", or give a ParameterLearner")
     module, kind = PLACES[name]
     learner = getattr(import_module(f"marginbayes.parameters.{module}"), kind)()
     wanted: dict[str, Any] = {"smoothing": smoothing, "n_jobs": n_jobs}

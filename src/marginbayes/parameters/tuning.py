@@ -14,6 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -145,14 +146,14 @@ class Tuned(ParameterLearner):
         return {name: list(values) for name, values in grid.items()}
 
     def _split(self, rows: Rows) -> list[tuple[Rows, Rows]]:
-        if self.score not in SCORES:
-            raise ValueError(f"score={self.score!r} is not known; choose one of {', '.join(map(repr, SCORES))}")
+        checks.one_of("score", self.score, SCORES)
         if self.cv is not None and self.holdout is not None:
             raise ValueError(f"give cv={self.cv!r} or holdout={self.holdout!r}, not both")
-        if self.cv is not None and self.cv < 2:
-            raise ValueError(f"cv={self.cv!r} must be at least 2")
-        if self.holdout is not None and not 0 < self.holdout <= 0.5:
-            raise ValueError(f"holdout={self.holdout!r} must be above 0 and at most a half")
+        checks.whole("cv", self.cv, 2, none=True)
+        meaning = "above 0 and at most a half"
+        checks.number("holdout", self.holdout, lambda share: 0 < share <= 0.5, meaning, none=True)
+        checks.jobs("n_jobs", self.n_jobs)
+        checks.whole("random_state", self.random_state, none=True)
         many = len(rows) >= MANY_ROWS
         cv = 5 if self.cv is None and self.holdout is None and not many else self.cv
         return split(rows, cv, self.holdout or 0.2, self.random_state)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginbayes.report.results import Outcome, mean_over_sets
+from marginbayes.report.results import Findings, mean_over_sets
 from marginbayes.study.records import Record
 from marginbayes.study.spec import Published
 from marginbayes.study.statistics import Cell, weighted_mean
@@ -61,7 +61,7 @@ class Line:
         ]
 
 
-def beside(outcome: Outcome) -> list[Line]:
+def beside(outcome: Findings) -> list[Line]:
     """A line for each method with a finished set; none where the paper has no numbers."""
     published = outcome.experiment.published
     return [_line(outcome, published, method) for method in outcome.methods] if published else []
@@ -72,7 +72,7 @@ def is_outside(found: Cell, published: float) -> bool:
     return abs(found.accuracy - published) > max(found.half_width, 0.005)
 
 
-def _line(outcome: Outcome, published: Published, method: str) -> Line:
+def _line(outcome: Findings, published: Published, method: str) -> Line:
     finished = {dataset: cells[method] for dataset, cells in outcome.table.items() if method in cells}
     theirs = {d: n[0] for d in finished if (n := published.get(d, method))}
     average, about = published.get("average", method), outcome.experiment.extra.get("average", {})

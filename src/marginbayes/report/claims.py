@@ -7,10 +7,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr, ttest_rel
+from scipy.stats import spearmanr
 
-from marginbayes.report.results import Outcome
+from marginbayes.report.results import Findings
 from marginbayes.study.records import Record
+from marginbayes.study.statistics import paired_t
 
 __all__ = ["judged"]
 
@@ -20,12 +21,12 @@ NOTHING = "not finished yet"
 LEVEL = 0.05
 
 
-def judged(outcome: Outcome) -> list[tuple[str, str]]:
+def judged(outcome: Findings) -> list[tuple[str, str]]:
     """Each claim with what is found here."""
     return [(claim["text"], MEASURES[claim["measure"]](outcome, claim)) for claim in outcome.experiment.claims]
 
 
-def _wins(outcome: Outcome, claim: Claim) -> str:
+def _wins(outcome: Findings, claim: Claim) -> str:
     present = set(outcome.methods)
     pairs = [(a, b) for a in claim["rows"] for b in claim["columns"] if {a, b} <= present]
     if not pairs:
@@ -36,7 +37,7 @@ def _wins(outcome: Outcome, claim: Claim) -> str:
     return "; ".join(counts)
 
 
-def _order_wins(outcome: Outcome, _claim: Claim) -> str:
+def _order_wins(outcome: Findings, _claim: Claim) -> str:
     """On how many sets the order by most information gives a higher likelihood than the others."""
     wins, total, lost = 0, 0, []
     for dataset, cells in outcome.table.items():
@@ -55,18 +56,18 @@ def _likelihood(records: tuple[Record, ...]) -> float:
     return float(sum(np.mean(r.result["train_cll"]) for r in records))
 
 
-def _paired(outcome: Outcome, claim: Claim) -> str:
+def _paired(outcome: Findings, claim: Claim) -> str:
     """A one-sided paired t-test for every size."""
     found = []
     for size in outcome.experiment.protocol["sizes"]:
         pairs = _matched(outcome, claim["better"], claim["worse"], f"{size}-")
         if len(pairs) > 1:
-            test = ttest_rel(*np.array(pairs).T, alternative="greater")
-            found.append(f"{size}: {100 * np.mean([a - b for a, b in pairs]):+.2f} points, p = {test.pvalue:.2g}")
+            gains = np.array([a - b for a, b in pairs])
+            found.append(f"{size}: {100 * gains.mean():+.2f} points, p = {paired_t(gains):.2g}")
     return "; ".join(found) or NOTHING
 
 
-def _pairs(outcome: Outcome, claim: Claim) -> str:
+def _pairs(outcome: Findings, claim: Claim) -> str:
     """Mean difference over all sets, sizes and repetitions, and how often either is ahead."""
     pairs = _matched(outcome, claim["better"], claim["worse"])
     if not pairs:
@@ -78,7 +79,7 @@ def _pairs(outcome: Outcome, claim: Claim) -> str:
     )
 
 
-def _matched(outcome: Outcome, first: str, second: str, start: str = "") -> list[tuple[float, float]]:
+def _matched(outcome: Findings, first: str, second: str, start: str = "") -> list[tuple[float, float]]:
     """Accuracies of two methods on the same splits, those whose name begins so."""
     known = [r for r in outcome.records if r.split.startswith(start)]
     rates = {(r.method, r.dataset, r.split): r.result["accuracy"] for r in known}
@@ -89,14 +90,14 @@ def _matched(outcome: Outcome, first: str, second: str, start: str = "") -> list
     ]
 
 
-def _ranking(outcome: Outcome, _claim: Claim) -> str:
+def _ranking(outcome: Findings, _claim: Claim) -> str:
     """Mean accuracies over the splits that all methods finished, the highest first."""
     rates = _of_all(outcome, "accuracy")
     order = sorted(rates, key=lambda m: -float(np.mean([*rates[m].values()])))
     return ", ".join(f"{m} {100 * np.mean([*rates[m].values()]):.2f} %" for m in order) or NOTHING
 
 
-def _of_all(outcome: Outcome, key: str) -> dict[str, dict[tuple[str, str], float]]:
+def _of_all(outcome: Findings, key: str) -> dict[str, dict[tuple[str, str], float]]:
     """What each method has on record for the sets and splits that all methods finished."""
     found: dict[str, dict[tuple[str, str], float]] = {}
     for record in outcome.records:
@@ -105,7 +106,7 @@ def _of_all(outcome: Outcome, key: str) -> dict[str, dict[tuple[str, str], float
     return {m: {k: v for k, v in values.items() if k in shared} for m, values in found.items()} if shared else {}
 
 
-def _likelihoods(outcome: Outcome, _claim: Claim) -> str:
+def _likelihoods(outcome: Findings, _claim: Claim) -> str:
     """Mean conditional log-likelihood of the training rows, the highest first; and for each size the pairs of methods
     that do not differ significantly, by one-sided paired t-tests of all pairs.
     """
@@ -120,14 +121,14 @@ def _likelihoods(outcome: Outcome, _claim: Claim) -> str:
         }
         order, alike = sorted(here, key=lambda m: -float(np.mean(here[m]))), []
         for first, second in combinations(order, 2):
-            p = float(ttest_rel(here[first], here[second], alternative="greater").pvalue)
+            p = paired_t(np.subtract(here[first], here[second]))
             if not p < LEVEL:
                 alike.append(f"{first} and {second} (p = {p:.2g})")
         said.append(f"{size}: {' > '.join(order)}, all apart but {', '.join(alike) or 'none'}")
     return "; ".join(said) or NOTHING
 
 
-def _curves(outcome: Outcome, _claim: Claim) -> str:
+def _curves(outcome: Findings, _claim: Claim) -> str:
     """Where curves of accuracy against missing features cross."""
     found = []
     for dataset in outcome.experiment.sets:
@@ -146,7 +147,7 @@ def _curves(outcome: Outcome, _claim: Claim) -> str:
     return "; ".join(found) or NOTHING
 
 
-def _members(outcome: Outcome, claim: Claim) -> str:
+def _members(outcome: Findings, claim: Claim) -> str:
     for record in outcome.records:
         if (record.dataset, record.method) == (claim["dataset"], claim["method"]) and record.result.get("members"):
             train, test = (100 * np.array(record.result["members"])).T
@@ -159,7 +160,7 @@ def _members(outcome: Outcome, claim: Claim) -> str:
     return NOTHING
 
 
-def _trend(outcome: Outcome, _claim: Claim) -> str:
+def _trend(outcome: Findings, _claim: Claim) -> str:
     points = sorted(
         (int(r.method.split("-")[1]), r.result["train_accuracy"], r.result["accuracy"]) for r in outcome.records
     )
@@ -172,7 +173,7 @@ def _trend(outcome: Outcome, _claim: Claim) -> str:
     )
 
 
-def _sizes(outcome: Outcome, claim: Claim) -> str:
+def _sizes(outcome: Findings, claim: Claim) -> str:
     """How many times more parameters one method has than another, set by set."""
     found = []
     for dataset, cells in outcome.table.items():
@@ -185,7 +186,7 @@ def _sizes(outcome: Outcome, claim: Claim) -> str:
     return "; ".join(found) or NOTHING
 
 
-MEASURES: Mapping[str, Callable[[Outcome, Claim], str]] = {
+MEASURES: Mapping[str, Callable[[Findings, Claim], str]] = {
     "wins": _wins,
     "order_wins": _order_wins,
     "paired": _paired,

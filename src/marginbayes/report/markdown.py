@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from marginbayes.report.beside import CAPTION, HEAD, beside
 from marginbayes.report.claims import judged
-from marginbayes.report.results import Outcome, made_with, outcomes
+from marginbayes.report.results import Findings, made_with, outcomes
 from marginbayes.study.records import Record
 from marginbayes.study.spec import Study
 
@@ -38,7 +38,7 @@ def _origin(study: Study, records: list[Record]) -> list[str]:
     ]
 
 
-def _body(outcome: Outcome) -> list[str]:
+def _body(outcome: Findings) -> list[str]:
     experiment = outcome.experiment
     tasks, done = len(experiment.tasks()), len(outcome.records)
     lines = [f"{done} of {tasks} tasks finished."]
@@ -63,7 +63,7 @@ def _body(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _table(outcome: Outcome) -> list[str]:
+def _table(outcome: Findings) -> list[str]:
     methods, published = outcome.methods, outcome.experiment.published
     rows = [_row(["data set", *methods]), _row(["---", *("---:" for _ in methods)])]
     for dataset, cells in outcome.table.items():
@@ -81,7 +81,7 @@ def _table(outcome: Outcome) -> list[str]:
     return rows
 
 
-def _beside(outcome: Outcome) -> list[str]:
+def _beside(outcome: Findings) -> list[str]:
     lines = beside(outcome)
     if not lines or outcome.experiment.kind == "orders":
         return []
@@ -94,7 +94,7 @@ def _beside(outcome: Outcome) -> list[str]:
     ]
 
 
-def _times(outcome: Outcome) -> list[str]:
+def _times(outcome: Findings) -> list[str]:
     """Seconds of structure learning in per cent of the last method's."""
     methods, published = outcome.methods, outcome.experiment.published
     rows = [_row(["data", *methods]), _row(["---", *("---:" for _ in methods)])]
@@ -105,7 +105,7 @@ def _times(outcome: Outcome) -> list[str]:
     return rows
 
 
-def _means_only(outcome: Outcome) -> list[str]:
+def _means_only(outcome: Findings) -> list[str]:
     """Mean accuracy by size, over the splits that all methods finished."""
     done: dict[tuple[str, str], list[Record]] = {}
     for record in outcome.records:

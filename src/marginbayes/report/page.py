@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from marginbayes.report.index import Index
-from marginbayes.report.results import Outcome, made_with, outcomes
+from marginbayes.report.results import Findings, made_with, outcomes
 from marginbayes.report.sections import section
 from marginbayes.study.records import Record, Records
 from marginbayes.study.spec import Study
@@ -74,11 +74,11 @@ def _asset(name: str) -> str:
     return files("marginbayes.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _contents(found: Iterable[Outcome]) -> str:
+def _contents(found: Iterable[Findings]) -> str:
     return "".join(f'<li><a href="#{escape(o.experiment.name)}">{escape(o.experiment.title)}</a></li>' for o in found)
 
 
-def _state(found: list[Outcome]) -> str:
+def _state(found: list[Findings]) -> str:
     done, failed = sum(len(o.records) for o in found), sum(len(o.failed) for o in found)
     tasks = sum(len(o.experiment.tasks()) for o in found)
     packages = made_with(r for o in found for r in o.records)

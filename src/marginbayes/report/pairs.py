@@ -5,13 +5,13 @@ from __future__ import annotations
 from html import escape
 
 from marginbayes.report.index import Index
-from marginbayes.report.results import Outcome
+from marginbayes.report.results import Findings
 from marginbayes.report.tables import table
 
 __all__ = ["significance_table", "times_table", "wins_table"]
 
 
-def wins_table(outcome: Outcome, index: Index) -> str:
+def wins_table(outcome: Findings, index: Index) -> str:
     """How often the method of the row beats that of the column, at 68 % and 95 %, and as published."""
     methods, published = outcome.methods, _published_wins(outcome)
     rows = []
@@ -34,7 +34,7 @@ def wins_table(outcome: Outcome, index: Index) -> str:
     return f"<h3>Wins</h3>{table(['', *methods], rows, caption)}"
 
 
-def _published_wins(outcome: Outcome) -> dict[tuple[str, str], tuple[int, int]]:
+def _published_wins(outcome: Findings) -> dict[tuple[str, str], tuple[int, int]]:
     entry = outcome.experiment.extra.get("wins")
     if entry is None:
         return {}
@@ -42,7 +42,7 @@ def _published_wins(outcome: Outcome) -> dict[tuple[str, str], tuple[int, int]]:
     return {(a, b): tuple(entry["rows"][i][j]) for i, a in enumerate(names) for j, b in enumerate(names) if a != b}
 
 
-def significance_table(outcome: Outcome, index: Index) -> str:
+def significance_table(outcome: Findings, index: Index) -> str:
     """P-value of each pair over the data sets, with an arrow to the better one, and as published."""
     entry = outcome.experiment.extra.get("significance")
     if entry is None:
@@ -59,7 +59,7 @@ def significance_table(outcome: Outcome, index: Index) -> str:
     return f"<h3>Differences over all sets</h3>{table(['', *methods[1:]], rows, caption)}" if rows else ""
 
 
-def _significance(outcome: Outcome, first: str, second: str, index: Index) -> str:
+def _significance(outcome: Findings, first: str, second: str, index: Index) -> str:
     p, arrow = outcome.significance(first, second)
     entry = outcome.experiment.extra["significance"]
     theirs = entry["rows"].get(first, {}).get(second)
@@ -68,7 +68,7 @@ def _significance(outcome: Outcome, first: str, second: str, index: Index) -> st
     return f'<td data-value="{p}">{text}{small}</td>'
 
 
-def times_table(outcome: Outcome, index: Index) -> str:
+def times_table(outcome: Findings, index: Index) -> str:
     """Seconds of structure learning in per cent of the slowest method's, as a paper prints them."""
     methods, published = outcome.methods, outcome.experiment.published
     rows = []

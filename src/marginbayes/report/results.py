@@ -10,13 +10,13 @@ from marginbayes.study.records import Record
 from marginbayes.study.spec import Experiment, Study
 from marginbayes.study.statistics import LEVELS, Cell, beats, cell, over_sets, weighted_mean
 
-__all__ = ["Outcome", "made_with", "mean_over_sets", "outcomes"]
+__all__ = ["Findings", "made_with", "mean_over_sets", "outcomes"]
 
 Table = Mapping[str, Mapping[str, Cell]]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Findings:
     """An experiment with what was found: cells by data set and method, and records that failed."""
 
     experiment: Experiment
@@ -117,13 +117,13 @@ def _structure_seconds(records: list[Record]) -> float:
     return sum(sum(s) / len(s) for s in seconds.values())
 
 
-def outcomes(study: Study, records: Iterable[Record]) -> list[Outcome]:
+def outcomes(study: Study, records: Iterable[Record]) -> list[Findings]:
     """What was found in each experiment; a cell counts when all of its splits are finished."""
     known = list(records)
     return [_outcome(experiment, known) for experiment in study.experiments]
 
 
-def _outcome(experiment: Experiment, records: list[Record]) -> Outcome:
+def _outcome(experiment: Experiment, records: list[Record]) -> Findings:
     keys = {task.key for task in experiment.tasks()}
     own = [r for r in records if r.key in keys]
     done: dict[tuple[str, str], list[Record]] = {}
@@ -136,7 +136,7 @@ def _outcome(experiment: Experiment, records: list[Record]) -> Outcome:
         cells = {m.name: done.get((dataset, m.name), []) for m in experiment.methods}
         table[dataset] = {name: cell(found) for name, found in cells.items() if len(found) == splits}
     finished = [r for found in done.values() for r in found]
-    return Outcome(experiment, table, tuple(finished), tuple(r for r in own if r.status != "done"))
+    return Findings(experiment, table, tuple(finished), tuple(r for r in own if r.status != "done"))
 
 
 def made_with(records: Iterable[Record]) -> str:

@@ -11,7 +11,7 @@ from marginbayes.report.charts import critical_difference, lines, scatter
 from marginbayes.report.claims import judged
 from marginbayes.report.index import Index
 from marginbayes.report.pairs import significance_table, times_table, wins_table
-from marginbayes.report.results import Outcome
+from marginbayes.report.results import Findings
 from marginbayes.report.tables import accuracy_table, beside_table, gap_table, order_table, table
 from marginbayes.study.records import Record
 from marginbayes.study.statistics import ranking
@@ -22,7 +22,7 @@ MOST_TRACES = 12
 Points = list[tuple[float, float]]
 
 
-def section(outcome: Outcome, index: Index) -> str:
+def section(outcome: Findings, index: Index) -> str:
     """The section of an experiment, as HTML."""
     experiment = outcome.experiment
     parts = [f'<h2 id="{escape(experiment.name)}">{escape(experiment.title)}</h2>']
@@ -36,7 +36,7 @@ def section(outcome: Outcome, index: Index) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _findings(outcome: Outcome, index: Index) -> list[str]:
+def _findings(outcome: Findings, index: Index) -> list[str]:
     kind = outcome.experiment.kind
     if kind == "orders":
         return [order_table(outcome, index)]
@@ -50,7 +50,7 @@ def _findings(outcome: Outcome, index: Index) -> list[str]:
     return [*tables, *_comparisons(outcome, index), *_members(outcome, index)]
 
 
-def _comparisons(outcome: Outcome, index: Index) -> list[str]:
+def _comparisons(outcome: Findings, index: Index) -> list[str]:
     found = ranking(outcome.table, outcome.methods)
     parts = [gap_table(outcome, index)]
     if len(outcome.methods) > 1 and len(outcome.table) > 1:
@@ -62,14 +62,14 @@ def _comparisons(outcome: Outcome, index: Index) -> list[str]:
     return [*parts, _time_chart(outcome), _traces(outcome)]
 
 
-def _time_chart(outcome: Outcome) -> str:
+def _time_chart(outcome: Findings) -> str:
     averages = outcome.averages(weighted=False)
     points = {m: (sum(c[m].seconds for c in outcome.shared().values()), averages[m]) for m in averages}
     chart = scatter(points, "seconds of all fits", "mean accuracy, %", "Accuracy against time")
     return f"<h3>Accuracy against time</h3>{chart}" if len(points) > 1 else ""
 
 
-def _traces(outcome: Outcome) -> str:
+def _traces(outcome: Findings) -> str:
     """Any-time curves of the solves that took longest: best objective and proved bound."""
     found = [r for r in outcome.records if len(r.result.get("structure_certificate", {}).get("trace", ())) > 2]
     found.sort(key=lambda r: -r.result["structure_certificate"]["seconds"])
@@ -85,7 +85,7 @@ def _traces(outcome: Outcome) -> str:
     return f"<h3>Objective and bound over time</h3>{''.join(charts)}" if charts else ""
 
 
-def _curves(outcome: Outcome, points: Callable[[Record], Points], label: str, index: Index) -> list[str]:
+def _curves(outcome: Findings, points: Callable[[Record], Points], label: str, index: Index) -> list[str]:
     """Mean accuracy of each method along an axis, for every data set: a chart, and the same numbers as a table."""
     parts = []
     for dataset in outcome.experiment.sets:
@@ -120,7 +120,7 @@ def _curve_row(name: str, cells: list[list[tuple[float, Record]]], index: Index)
     return f"<tr><td>{escape(name)}</td>{''.join(f'<td>{text}</td>' for text in shown)}</tr>"
 
 
-def _members(outcome: Outcome, index: Index) -> list[str]:
+def _members(outcome: Findings, index: Index) -> list[str]:
     """Weak classifiers beside their combination."""
     parts = []
     for record in outcome.records:
@@ -138,12 +138,12 @@ def _members(outcome: Outcome, index: Index) -> list[str]:
     return parts
 
 
-def _missing(outcome: Outcome) -> str:
+def _missing(outcome: Findings) -> str:
     lines_ = [f"<li>{escape(what)}: {escape(why)}</li>" for what, why in outcome.missing()]
     return f"<h3>What has no result</h3><ul>{''.join(lines_)}</ul>" if lines_ else ""
 
 
-def _claims(outcome: Outcome, index: Index) -> str:
+def _claims(outcome: Findings, index: Index) -> str:
     if not outcome.experiment.claims:
         return ""
     rows = [
@@ -153,7 +153,7 @@ def _claims(outcome: Outcome, index: Index) -> str:
     return f"<h3>What the paper says, and what is found here</h3><ul>{''.join(rows)}</ul>"
 
 
-def _failures(outcome: Outcome, index: Index) -> str:
+def _failures(outcome: Findings, index: Index) -> str:
     if not outcome.failed:
         return ""
     lines_: Sequence[str] = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from marginbayes.report.beside import CAPTION, HEAD, beside, is_outside
 from marginbayes.report.index import Index
-from marginbayes.report.results import Outcome, mean_over_sets
+from marginbayes.report.results import Findings, mean_over_sets
 from marginbayes.study.records import Record
 from marginbayes.study.statistics import Cell
 
@@ -17,7 +17,7 @@ __all__ = ["accuracy_table", "beside_table", "gap_table", "order_table", "table"
 PublishedNumber = tuple[float, float | None] | None
 
 
-def accuracy_table(outcome: Outcome, index: Index) -> str:
+def accuracy_table(outcome: Findings, index: Index) -> str:
     """Accuracy of every method on every set, the published one and the difference under it.
 
     A cell is marked where the published number lies outside of our interval.
@@ -37,7 +37,7 @@ def accuracy_table(outcome: Outcome, index: Index) -> str:
     return table(["data set", *methods], rows, caption)
 
 
-def _published(outcome: Outcome, row: str, column: str) -> PublishedNumber:
+def _published(outcome: Findings, row: str, column: str) -> PublishedNumber:
     published = outcome.experiment.published
     return None if published is None else published.get(row, column)
 
@@ -55,7 +55,7 @@ def _cell(found: Cell | None, published: PublishedNumber, index: Index) -> str:
     return f'<td data-value="{found.accuracy}"{mark}>{text}</td>'
 
 
-def _means(outcome: Outcome, index: Index) -> list[str]:
+def _means(outcome: Findings, index: Index) -> list[str]:
     rows, averaged = [], outcome.shared_records(*outcome.methods)
     for name, weighted in (("mean", False), ("mean weighted by test rows", True)):
         averages = outcome.averages(weighted)
@@ -70,7 +70,7 @@ def _means(outcome: Outcome, index: Index) -> list[str]:
     return rows
 
 
-def _costs(outcome: Outcome, index: Index) -> list[str]:
+def _costs(outcome: Findings, index: Index) -> list[str]:
     """Time and size of each method, averaged over the sets that all methods finished."""
     rows, shared = [], outcome.shared().values()
     for name, key, shown in (("seconds of a fit", "fit_seconds", "{:.3g}"), ("parameters", "parameters", "{:.0f}")):
@@ -84,7 +84,7 @@ def _costs(outcome: Outcome, index: Index) -> list[str]:
     return rows
 
 
-def _published_mean(outcome: Outcome, method: str, weighted: bool) -> float | None:
+def _published_mean(outcome: Findings, method: str, weighted: bool) -> float | None:
     """The paper's own average, or that of its numbers on the sets that all methods finished here."""
     published = outcome.experiment.published
     if published is None:
@@ -99,7 +99,7 @@ def _published_mean(outcome: Outcome, method: str, weighted: bool) -> float | No
     return float(np.average([number[0] for number, _ in known if number], weights=weights))
 
 
-def beside_table(outcome: Outcome, index: Index) -> str:
+def beside_table(outcome: Findings, index: Index) -> str:
     """How far each method is from the published numbers, how often above all of them, and what it costs."""
     rows = []
     for line in beside(outcome):
@@ -109,7 +109,7 @@ def beside_table(outcome: Outcome, index: Index) -> str:
     return f"<h3>Beside the paper</h3>{table(list(HEAD), rows, CAPTION)}" if rows else ""
 
 
-def gap_table(outcome: Outcome, index: Index) -> str:
+def gap_table(outcome: Findings, index: Index) -> str:
     """What exact learners proved: objective, bound and gap of the last solve, beside the paper's gap."""
     rows = []
     for record in sorted(outcome.records, key=lambda r: (r.dataset, r.method, r.split)):
@@ -122,7 +122,7 @@ def gap_table(outcome: Outcome, index: Index) -> str:
     return f"<h3>Certificates</h3>{table(head, rows, 'Gap: (bound - objective) / max(1, |objective|).')}"
 
 
-def _gap_row(outcome: Outcome, record: Record, index: Index) -> str:
+def _gap_row(outcome: Findings, record: Record, index: Index) -> str:
     certificate = record.result["structure_certificate"]
     gaps = outcome.experiment.extra.get("gaps", {"rows": {}, "columns": []})
     row = gaps["rows"].get(record.dataset)
@@ -135,7 +135,7 @@ def _gap_row(outcome: Outcome, record: Record, index: Index) -> str:
     )
 
 
-def order_table(outcome: Outcome, index: Index) -> str:
+def order_table(outcome: Findings, index: Index) -> str:
     """Over random orders: test rates and conditional likelihood."""
     rows = []
     for dataset in outcome.experiment.sets:
@@ -156,7 +156,7 @@ def order_table(outcome: Outcome, index: Index) -> str:
     return table(head, rows, "Test accuracy in per cent over random orders, averaged over folds; below, as published.")
 
 
-def _order_row(outcome: Outcome, dataset: str, method: str, records: list[Record], index: Index) -> str:
+def _order_row(outcome: Findings, dataset: str, method: str, records: list[Record], index: Index) -> str:
     tests = 100 * np.mean([r.result["test_accuracies"] for r in records], axis=0)
     trains = np.array([r.result["train_accuracies"] for r in records])
     each = 100 * np.array([r.result["test_accuracies"] for r in records])

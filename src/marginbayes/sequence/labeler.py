@@ -153,6 +153,7 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
 
     def _check(self, sequence: Any) -> None:
         checks.one_of("decoding", self.decoding, DECODINGS)
+        checks.jobs("n_jobs", self.n_jobs)
         if sequence is not None and self.sequence is not None:
             raise ValueError(f"the sequence ids are in the column {self.sequence!r}; do not give others to fit")
 

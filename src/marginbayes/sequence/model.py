@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.sequence.examples import Examples, Expectation, TableRows
 
 __all__ = ["ChainExamples", "ChainModel", "ChainScores"]
@@ -54,10 +55,8 @@ class ChainModel:
     order: int = 1
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.window, (int, np.integer)) and self.window > 0 and self.window % 2):
-            raise ValueError(f"window={self.window!r} must be an odd number of positions, such as 1 or 7")
-        if self.order not in (1, 2):
-            raise ValueError(f"order={self.order!r} is not possible; a label may depend on the last 1 or 2 labels")
+        checks.number("window", self.window, _is_odd, "an odd number of positions, such as 1 or 7")
+        checks.whole("order", self.order, 1, 2, note=": a label may depend on the last 1 or 2 labels")
 
     # -- the shape
 
@@ -268,3 +267,7 @@ class ChainExamples(Examples):
         features = model.flatten(starts[: model.n_labels], np.column_stack([steps, ends]), emission)
         wrong = 1.0 - node[np.arange(len(node)), self.labels]
         return Expectation(log_z, features, float((wrong * self._position_weights).sum()))
+
+
+def _is_odd(window: float) -> bool:
+    return isinstance(window, (int, np.integer)) and window > 0 and window % 2 == 1

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.nested import NamedLearners
@@ -108,8 +109,8 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
         sample_weight : array-like of shape (n_samples,), default=None
         """
         learner = self._learner()
-        if self.decoding not in DECODINGS:
-            raise ValueError(f"decoding={self.decoding!r} is not known; say {' or '.join(map(repr, DECODINGS))}")
+        checks.one_of("decoding", self.decoding, DECODINGS)
+        checks.jobs("n_jobs", self.n_jobs)
         targets = read_targets(self, X, y, sample_weight)
         schema, codes = learn_schema(targets, self.discretizer, self.categorical_features, self.n_jobs)
         cards = schema.cardinalities

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from marginbayes import checks
 from marginbayes.network.logs import log_sum
 from marginbayes.sequence.model import ChainModel
 
@@ -46,8 +47,7 @@ def renormalize_chain(model: ChainModel, weights: Floats, mean_length: float) ->
     mean_length : float
         More than one; the mean length of sequences under the result.
     """
-    if not mean_length > 1.0:
-        raise ValueError(f"mean_length={mean_length!r} must be more than 1, or no sequence could go on")
+    checks.number("mean_length", mean_length, lambda mean: mean > 1, "more than 1, or no sequence could go on")
     start, steps, emission = model.tables(weights)
     emission, gained = _normalised_emission(model, emission)
     start, log_end = start + gained, steps[:, -1]

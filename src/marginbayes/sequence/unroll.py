@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.network import Network
@@ -26,8 +27,7 @@ END, OUTSIDE = "(end)", "(outside)"
 
 def unroll(model: ChainModel, weights: Floats, schema: Schema, length: int) -> Network:
     """Network of `length` slices, and the label behind them, whose end says that the sequence has that length."""
-    if length < 1:
-        raise ValueError(f"length={length!r} must be at least one slice")
+    checks.whole("length", length, 1)
     slices = _Slices(model, weights, schema)
     for t in range(1, length + 1):
         slices.add_label(t)

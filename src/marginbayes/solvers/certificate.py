@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from marginbayes import checks
 from marginbayes.verification.document import FORMAT, VERSION, plain, seal
 
 __all__ = ["Certificate"]
@@ -54,8 +55,7 @@ class Certificate:
     evidence: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if self.sense not in ("max", "min"):
-            raise ValueError(f"sense={self.sense!r} is not known; say 'max' or 'min'")
+        checks.one_of("sense", self.sense, ("max", "min"))
         if math.isnan(self.objective) or math.isnan(self.bound):
             raise ValueError(f"objective {self.objective!r} and bound {self.bound!r} must be numbers")
         if self._excess < -ROUNDING * max(1.0, abs(self.objective)):

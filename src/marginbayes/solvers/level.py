@@ -38,8 +38,6 @@ class LevelResult:
     value, bound : float
     status : str
         ``"optimal"``, ``"iteration limit"``, ``"time limit"`` or ``"interrupted"``.
-    calls : int
-        How often the function was evaluated.
     points, multipliers : arrays
         The bound is the least value over the simplex of the sum of tangents at these points, with these multipliers
         (positive, sum one), plus the pull.
@@ -50,7 +48,6 @@ class LevelResult:
     value: float
     bound: float
     status: str
-    calls: int
     points: Floats
     multipliers: Floats
     trace: tuple[tuple[float, float, float], ...]
@@ -112,9 +109,7 @@ def minimise_on_simplex(
     used = np.flatnonzero(bundle.multipliers > 0)
     points = np.array(bundle.points)[used]
     value, bound = bundle.value, bundle.bound
-    return LevelResult(
-        bundle.best, value, bound, status, len(bundle.points), points, bundle.multipliers[used], tuple(trace)
-    )
+    return LevelResult(bundle.best, value, bound, status, points, bundle.multipliers[used], tuple(trace))
 
 
 @dataclass

@@ -6,7 +6,7 @@ from marginbayes.structure.constraints import Constraints
 from marginbayes.structure.dependency import DependencyAnalysis
 from marginbayes.structure.exact.learner import ExactMargin
 from marginbayes.structure.exact.score import ExactScore
-from marginbayes.structure.exact.tuning import TunedMargin, TunedResult
+from marginbayes.structure.exact.tuning import TunedMargin, TunedMarginResult
 from marginbayes.structure.greedy import Greedy, SuperParent
 from marginbayes.structure.kdb import KDB
 from marginbayes.structure.localsearch import LocalSearch
@@ -35,6 +35,6 @@ __all__ = [
     "StructureResult",
     "SuperParent",
     "TunedMargin",
-    "TunedResult",
+    "TunedMarginResult",
     "named_structure",
 ]

@@ -33,7 +33,7 @@ class NaiveBayes(StructureLearner):
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:  # noqa: ARG002
         """Naive Bayes over the schema's names."""
-        rules = (self.constraints or Constraints()).compile(schema.names, k=0)
+        rules = Constraints.given(self.constraints).compile(schema.names, k=0)
         return StructureResult(_with_class(schema, rules, [-1] * (len(schema.names) - 1)))
 
 
@@ -66,7 +66,7 @@ class ChowLiuTAN(StructureLearner):
         names, root = schema.names[1:], None if self.root is None else str(self.root)
         if root is not None and root not in names:
             raise ValueError(f"root={self.root!r} is not a feature; the features are {', '.join(map(repr, names))}")
-        rules = (self.constraints or Constraints()).compile(schema.names, k=1)
+        rules = Constraints.given(self.constraints).compile(schema.names, k=1)
         if self.constraints is None:
             parents = maximum_spanning_forest(information, 0 if root is None else names.index(root))
         else:

@@ -157,17 +157,3 @@ class Rules:
         for child, parents in enumerate(self.required):
             allowed[list(parents), child] = True
         return Rules(self.k, allowed, self.required, self.keep, self.dropped)
-
-    def violated_by(self, parents: Sequence[Iterable[int] | None]) -> bool:
-        """Whether a structure (feature parents for each variable, None: dropped) breaks a rule."""
-        for child, own in enumerate(parents):
-            if own is None:
-                if child in self.keep:
-                    return True
-                continue
-            chosen = set(own)
-            if not set(self.required[child]) <= chosen or len(chosen) > self.k:
-                return True
-            if child in self.dropped or any(not self.allowed[p, child] for p in chosen):
-                return True
-        return False

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -69,11 +70,9 @@ class DependencyAnalysis(StructureLearner):
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure for these rows."""
-        if not self.threshold >= 0:
-            raise ValueError(f"threshold={self.threshold!r} must be a number of bits that is not negative")
-        if self.alpha is not None and not 0 < self.alpha < 1:
-            raise ValueError(f"alpha={self.alpha!r} must lie between 0 and 1, or be None")
-        given = self.constraints or Constraints()
+        checks.not_negative("threshold", self.threshold, infinite=True)
+        checks.number("alpha", self.alpha, lambda level: 0 < level < 1, "above 0 and below 1", none=True)
+        given = Constraints.given(self.constraints)
         allowed, required = _orders(given, schema.names)
         skeleton = _Skeleton(Independence(rows, self.threshold, self.alpha), allowed, required)
         directed = _directed(skeleton, allowed, required)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.counts import radices
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
@@ -62,15 +63,12 @@ class Engine:
 
         if kind not in SMOOTHINGS:
             raise ValueError(f"kind={kind!r} is no smoothing for a search; choose one of {', '.join(SMOOTHINGS)}")
-        if not 0 <= smoothing < math.inf:
-            raise ValueError(f"smoothing={smoothing!r} must be a number that is not negative")
+        checks.not_negative("smoothing", smoothing)
+        checks.positive("max_table", max_table, infinite=True)
         self._kernels, self._families = search, families
         self.schema, self.score = schema, score
-        self.smoothing, self.kind, self.max_table = smoothing, kind, max_table
-        counts = rows.codes[0] < rows.cardinalities[0]
-        if rows.weights is not None:
-            counts &= rows.weights > 0
-        self._hold(rows.take(counts).merged()[0])
+        self.smoothing, self.kind, self.max_table = float(smoothing), kind, float(max_table)
+        self._hold(rows.labelled().merged()[0])
         self.cards = np.array(schema.cardinalities, np.int64)
         self.radix = np.array(radices(self.rows), np.int64)
         self.parents: list[Parents] = [(), *([()] * (len(schema.names) - 1))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.scores.information import conditional_mutual_information, mutual_information
@@ -51,9 +52,8 @@ class KDB(StructureLearner):
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """k-dependence structure for these rows."""
-        if not (isinstance(self.k, (int, np.integer)) and self.k >= 0):
-            raise ValueError(f"k={self.k!r} must be a whole number, at least 0")
-        rules = (self.constraints or Constraints()).compile(schema.names, self.k)
+        checks.whole("k", self.k)
+        rules = Constraints.given(self.constraints).compile(schema.names, self.k)
         parents: list[tuple[int, ...] | None] = [(), *([None] * (len(schema.names) - 1))]
         order, information = _order(_whole(mutual_information(rows)), rules), _pairs(rows)
         for place, child in enumerate(order):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.structure.base import Step
 from marginbayes.structure.constraints import Constraints
@@ -123,8 +124,7 @@ class LocalSearch(SearchLearner):
 
     def _check(self) -> None:
         super()._check()
-        if self.method not in METHODS:
-            raise ValueError(f"method={self.method!r} is not known; choose one of {', '.join(map(repr, METHODS))}")
+        checks.one_of("method", self.method, METHODS)
         unknown = [m for m in self.moves if m not in MOVES]
         if unknown or isinstance(self.moves, str):
             raise ValueError(f"moves={self.moves!r} should be some of {', '.join(map(repr, MOVES))}")
@@ -133,13 +133,11 @@ class LocalSearch(SearchLearner):
                 f"selection={self.selection!r} chooses a number of improvements, but method={self.method!r} also goes "
                 "down; use method='hc'"
             )
-        _check_at_least("max_iter", self.max_iter, 0)
-        _check_at_least("n_perturb", self.n_perturb, 1)
-        _check_at_least("time_limit", self.time_limit, 0)
-        if not self.temperature > 0 or not 0 < self.cooling <= 1:
-            raise ValueError(
-                f"temperature={self.temperature!r} must be positive and cooling={self.cooling!r} in (0, 1]"
-            )
+        checks.whole("max_iter", self.max_iter, none=True)
+        checks.whole("n_perturb", self.n_perturb, 1)
+        checks.not_negative("time_limit", self.time_limit, infinite=True, none=True)
+        checks.positive("temperature", self.temperature, infinite=True)
+        checks.number("cooling", self.cooling, lambda share: 0 < share <= 1, "above 0 and at most 1")
 
     # -- the three methods
 
@@ -249,8 +247,3 @@ def _mean_rise(around: Neighbourhood, rng: np.random.Generator) -> float:
     moves = [around.random(rng) for _ in range(SAMPLE)]
     rises = [loss_after(engine, m.families, math.inf) - engine.loss for m in moves if m is not None]
     return float(np.mean([r for r in rises if r > around.search.tolerance] or [1.0]))
-
-
-def _check_at_least(name: str, value: float | None, least: float) -> None:
-    if value is not None and not value >= least:
-        raise ValueError(f"{name}={value!r} must be at least {least:g}")

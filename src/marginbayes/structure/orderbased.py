@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.scores.rowwise import row_score
@@ -90,12 +91,9 @@ class OrderBased(SearchLearner):
 
     def _check(self) -> None:
         super()._check()
-        if self.order not in ORDERS:
-            raise ValueError(f"order={self.order!r} is not known; choose one of {', '.join(map(repr, ORDERS))}")
-        if self.inner_parameters not in ("ml", "cl"):
-            raise ValueError(f"inner_parameters={self.inner_parameters!r} is not known; choose 'ml' or 'cl'")
-        if not 0.0 <= self.epsilon < 1.0:
-            raise ValueError(f"epsilon={self.epsilon!r} must be at least 0 and below 1")
+        checks.one_of("order", self.order, ORDERS)
+        checks.one_of("inner_parameters", self.inner_parameters, ("ml", "cl"))
+        checks.number("epsilon", self.epsilon, lambda share: 0 <= share < 1, "at least 0 and below 1")
 
     def _engine(self, schema: Schema, rows: Rows) -> Engine:
         kind = TrainedEngine if self.inner_parameters == "cl" else Engine

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph.treewidth import has_treewidth_at_most
@@ -239,7 +240,7 @@ class SearchLearner(StructureLearner):
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure for these rows; Ctrl-C ends the search and keeps the best so far."""
         self._check()
-        judged = rows.take(rows.codes[0] < rows.cardinalities[0]).weighty()
+        judged = rows.labelled()
         try:
             with kernel_interrupts():
                 most = None if self.selection is None or len(judged) < 2 else self._select(schema, judged)
@@ -267,18 +268,17 @@ class SearchLearner(StructureLearner):
         return Engine(schema, rows, row_score(self.score, self.gamma), self.smoothing, self.kind, self.max_table)
 
     def _rules(self, schema: Schema, rows: Rows) -> Rules:
-        rules = (self.constraints or Constraints()).compile(schema.names, self.k)
+        rules = Constraints.given(self.constraints).compile(schema.names, self.k)
         if self.candidates is None:
             return rules
         return rules.restricted(_strongest(conditional_mutual_information(rows), self.candidates, rules))
 
     def _check(self) -> None:
-        if not (isinstance(self.k, (int, np.integer)) and self.k >= 0):
-            raise ValueError(f"k={self.k!r} must be a whole number, at least 0")
-        if self.selection not in (None, "cv"):
-            raise ValueError(f"selection={self.selection!r} is not known; choose None or 'cv'")
-        if self.candidates is not None and self.candidates < 1:
-            raise ValueError(f"candidates={self.candidates!r} must be at least 1")
+        checks.whole("k", self.k)
+        checks.one_of("selection", self.selection, (None, "cv"))
+        checks.whole("candidates", self.candidates, 1, none=True)
+        checks.jobs("n_jobs", self.n_jobs)
+        checks.whole("random_state", self.random_state, none=True)
 
     def _result(self, search: Search, most: int | None) -> StructureResult:
         """The structure after `most` changes, else the last one, or the best where the search also goes down."""

@@ -15,7 +15,7 @@ from scipy.stats import binom, rankdata, studentized_range
 from marginbayes.study.kinds import unpack
 from marginbayes.study.records import Record
 
-__all__ = ["Cell", "Ranking", "beats", "cell", "over_sets", "ranking", "weighted_mean"]
+__all__ = ["Cell", "Ranking", "beats", "cell", "over_sets", "paired_t", "ranking", "weighted_mean"]
 
 LEVELS = (0.32, 0.05)  # 68 % and 95 %
 # Digits of an accuracy that count; those behind differ by the order in which equal folds are summed.
@@ -72,13 +72,14 @@ def beats(first: Cell, second: Cell) -> float:
     if len(first.records) != len(second.records):
         raise ValueError("only results on the same splits can be compared")
     if len(first.records) > 1:
-        return _paired_t(first.folds - second.folds)
+        return paired_t(first.folds - second.folds)
     ours, theirs = (unpack(c.records[0].result["correct"], c.records[0].result["tested"]) for c in (first, second))
     gained, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     return float(binom.sf(gained - 1, gained + lost, 0.5)) if gained + lost else 1.0
 
 
-def _paired_t(gains: NDArray[np.float64]) -> float:
+def paired_t(gains: NDArray[np.float64]) -> float:
+    """P-value of the one-sided paired t-test that the gains are above zero; 1 where all are zero."""
     gains = np.round(gains, DIGITS)
     spread = float(gains.std(ddof=1))
     if spread == 0:
@@ -88,7 +89,7 @@ def _paired_t(gains: NDArray[np.float64]) -> float:
 
 def over_sets(first: Sequence[Cell], second: Sequence[Cell]) -> float:
     """P-value of the one-sided paired t-test that the first method is better, over data sets."""
-    return _paired_t(np.array([a.accuracy - b.accuracy for a, b in zip(first, second, strict=True)]))
+    return paired_t(np.array([a.accuracy - b.accuracy for a, b in zip(first, second, strict=True)]))
 
 
 def weighted_mean(cells: Sequence[Cell]) -> float:

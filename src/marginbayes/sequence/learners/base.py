@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from marginbayes import checks
 from marginbayes.sequence.examples import Examples
 from marginbayes.solvers import Certificate, Learned, Moment
 
-__all__ = ["Callback", "WeightLearner", "WeightResult", "check_amount", "smoothed_counts"]
+__all__ = ["Callback", "WeightLearner", "WeightResult", "smoothed_counts"]
 
 Floats = NDArray[np.float64]
 Callback = Callable[[Moment], None]
@@ -39,11 +40,5 @@ class WeightLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
 def smoothed_counts(examples: Examples, smoothing: float) -> Floats:
     """Counts of every table entry under the true labels, plus the smoothing."""
-    return examples.true_features + check_amount("smoothing", smoothing, zero=True)
-
-
-def check_amount(name: str, value: float, *, zero: bool = False) -> float:
-    """The number, if it is positive (or zero where that makes sense)."""
-    if not (isinstance(value, (int, float, np.number)) and np.isfinite(value) and (value > 0 or (zero and value == 0))):
-        raise ValueError(f"{name}={value!r} must be a {'number that is not negative' if zero else 'positive number'}")
-    return float(value)
+    checks.not_negative("smoothing", smoothing)
+    return examples.true_features + float(smoothing)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from marginbayes import checks
 from marginbayes.sequence.examples import Examples
-from marginbayes.sequence.learners.base import Callback, WeightLearner, WeightResult, check_amount
+from marginbayes.sequence.learners.base import Callback, WeightLearner, WeightResult
 from marginbayes.sequence.learners.likelihood import StructuredLikelihood
 from marginbayes.solvers import Moment
 from marginbayes.solvers.interrupt import kernel_interrupts
@@ -54,8 +55,10 @@ class StructuredConditional(WeightLearner):
 
     def learn(self, examples: Examples) -> WeightResult:
         """Weights, not normalised; Ctrl-C ends the optimisation and keeps the best so far."""
-        check_amount("l2", self.l2, zero=True)
-        check_amount("smoothing", self.smoothing)
+        checks.not_negative("l2", self.l2)
+        checks.positive("smoothing", self.smoothing)
+        checks.whole("max_iter", self.max_iter)
+        checks.not_negative("tol", self.tol, infinite=True)
         reference = StructuredLikelihood(self.smoothing).learn(examples).weights
         objective = ConditionalObjective(examples, reference, self.l2)
         scale = max(1.0, float(examples.weights.sum()))

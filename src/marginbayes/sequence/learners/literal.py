@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, vstack
 
+from marginbayes import checks
 from marginbayes.sequence.examples import Examples
-from marginbayes.sequence.learners.base import Callback, WeightLearner, WeightResult, check_amount
+from marginbayes.sequence.learners.base import Callback, WeightLearner, WeightResult
 from marginbayes.sequence.learners.margin import StructuredMarkov
 from marginbayes.solvers import Certificate, Moment
 from marginbayes.solvers.interrupt import kernel_interrupts
@@ -76,7 +77,11 @@ class StructuredConvex(WeightLearner):
 
     def learn(self, examples: Examples) -> WeightResult:
         """Weights gamma * u; Ctrl-C keeps the best so far."""
-        strength, radius = check_amount("B", self.B), check_amount("radius", self.radius)
+        checks.positive("B", self.B)
+        checks.positive("radius", self.radius)
+        checks.not_negative("tol", self.tol, infinite=True)
+        checks.whole("max_rounds", self.max_rounds)
+        strength, radius = float(self.B), float(self.radius)
         search = _CuttingPlanes(examples, radius, self.tol, self.callback)
         status = search.run(self.max_rounds)
         separable = search.separates()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from marginbayes import checks
 from marginbayes.sequence.examples import Examples
-from marginbayes.sequence.learners.base import Callback, WeightLearner, WeightResult, check_amount, smoothed_counts
+from marginbayes.sequence.learners.base import Callback, WeightLearner, WeightResult, smoothed_counts
 from marginbayes.sequence.learners.cuts import solve_by_cuts
 from marginbayes.sequence.learners.multipliers import solve
 from marginbayes.sequence.learners.regularizers import Ball, LikelihoodTables
@@ -62,15 +63,17 @@ class StructuredHybrid(WeightLearner):
 
     def learn(self, examples: Examples) -> WeightResult:
         """Log tables, proper unless a row's weight vanishes; Ctrl-C keeps the best so far."""
-        strength, margin = check_amount("B", self.B), check_amount("margin", self.margin)
-        counts = smoothed_counts(examples, check_amount("smoothing", self.smoothing))
+        for name in ("B", "margin", "smoothing"):
+            checks.positive(name, getattr(self, name))
+        _check_solver(self.method, self.tol, self.max_iter)
+        counts = smoothed_counts(examples, self.smoothing)
         regularizer = LikelihoodTables(counts, examples.rows)
         evidence = {"smoothing": float(self.smoothing)}
-        return SOLVERS[_checked(self.method)](
+        return SOLVERS[self.method](
             examples,
             regularizer,
-            strength,
-            margin,
+            float(self.B),
+            float(self.margin),
             tol=self.tol,
             max_iter=self.max_iter,
             callback=self.callback,
@@ -116,14 +119,16 @@ class StructuredMarkov(WeightLearner):
 
     def learn(self, examples: Examples) -> WeightResult:
         """Weights, not normalised; Ctrl-C keeps the best so far."""
-        strength = check_amount("C", self.C)
+        checks.positive("C", self.C)
+        _check_solver(self.method, self.tol, self.max_iter)
+        strength = float(self.C)
         regularizer = Ball(examples.true_features, strength)
-        return SOLVERS[_checked(self.method)](
+        return SOLVERS[self.method](
             examples, regularizer, strength, 1.0, tol=self.tol, max_iter=self.max_iter, callback=self.callback
         )
 
 
-def _checked(method: str) -> str:
-    if method not in SOLVERS:
-        raise ValueError(f"method={method!r} is not known; say {' or '.join(map(repr, SOLVERS))}")
-    return method
+def _check_solver(method: str, tol: float, max_iter: int) -> None:
+    checks.one_of("method", method, SOLVERS)
+    checks.not_negative("tol", tol, infinite=True)
+    checks.whole("max_iter", max_iter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from marginbayes import checks
 from marginbayes.sequence.learners.base import WeightLearner
 from marginbayes.sequence.learners.conditional import StructuredConditional
 from marginbayes.sequence.learners.likelihood import StructuredLikelihood
@@ -26,8 +27,5 @@ def named_learner(parameters: str | WeightLearner, smoothing: float) -> WeightLe
         "mm-convex": StructuredConvex,
         "m3n": StructuredMarkov,
     }
-    if parameters not in makers:
-        raise ValueError(
-            f"parameters={parameters!r} is not known; say {', '.join(map(repr, NAMES))} or give a WeightLearner"
-        )
+    checks.one_of("parameters", parameters, NAMES, note=", or give a WeightLearner")
     return makers[parameters]()

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from marginbayes.structure.exact.families import Families
 
-__all__ = ["BranchingSearch", "Proof", "arborescence", "best_forest"]
+__all__ = ["BranchingSearch", "ClusterProof", "arborescence", "best_forest"]
 
 Floats = NDArray[np.float64]
 Set = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Proof:
+class ClusterProof:
     """Clusters of variables and their multipliers."""
 
     clusters: tuple[Set, ...] = ()
@@ -48,7 +48,7 @@ class Proof:
         return math.fsum(self.multipliers)
 
 
-def arborescence(values: Floats) -> tuple[list[int], Proof] | None:
+def arborescence(values: Floats) -> tuple[list[int], ClusterProof] | None:
     """Parent of every node but node 0 in the spanning tree away from node 0 of greatest total value, and its proof.
 
     ``values[parent, child]``, minus infinity where there is no edge; None where there is no such tree. Chu & Liu's and
@@ -75,7 +75,7 @@ class _Contraction:
         self.clusters: list[Set] = []
         self.multipliers: list[float] = []
 
-    def solve(self) -> tuple[list[int], Proof] | None:
+    def solve(self) -> tuple[list[int], ClusterProof] | None:
         alive, todo = list(range(self.n)), list(range(1, self.n))
         while todo:
             v = todo.pop(0)
@@ -93,7 +93,7 @@ class _Contraction:
                 alive = self._contract(cycle, alive)
                 todo.append(alive[-1])
         proof = [(c, max(0.0, m)) for c, m in zip(self.clusters, self.multipliers, strict=True) if m > 0]
-        return self._expanded(alive), Proof(tuple(c for c, _ in proof), tuple(m for _, m in proof))
+        return self._expanded(alive), ClusterProof(tuple(c for c, _ in proof), tuple(m for _, m in proof))
 
     def _cycle(self, start: int) -> list[int]:
         """The nodes on the way up from a node, if that leads back to it."""
@@ -144,7 +144,7 @@ class _Contraction:
         return chosen
 
 
-def best_forest(families: Families) -> tuple[tuple[Set, ...], Proof]:
+def best_forest(families: Families) -> tuple[tuple[Set, ...], ClusterProof]:
     """Best structure, and its proof, where no parent set has more than one member: a forest over all variables."""
     n = families.n
     values = np.full((n + 1, n + 1), -np.inf)  # node 0 stands for no parent
@@ -155,7 +155,7 @@ def best_forest(families: Families) -> tuple[tuple[Set, ...], Proof]:
     if found is None:
         raise ValueError("no acyclic graph obeys the constraints")
     tree, shifted = found
-    proof = Proof(tuple(tuple(i - 1 for i in c) for c in shifted.clusters), shifted.multipliers)
+    proof = ClusterProof(tuple(tuple(i - 1 for i in c) for c in shifted.clusters), shifted.multipliers)
     return tuple(() if p == 0 else (p - 1,) for p in tree[1:]), proof
 
 
@@ -168,7 +168,7 @@ class BranchingSearch:
     Attributes
     ----------
     parents, value : the best structure so far
-    proofs : list of Proof
+    proofs : list of ClusterProof
         For each parent set of the class, one of them proves the bound.
     """
 
@@ -176,7 +176,7 @@ class BranchingSearch:
         self.families = families
         self.parents: tuple[Set, ...] = ()
         self.value = -math.inf
-        self.proofs: list[Proof] = []
+        self.proofs: list[ClusterProof] = []
         self._open = dict.fromkeys(families.sets[0], math.inf)
         self._done: list[float] = []
         while not self.parents:
@@ -213,7 +213,7 @@ class BranchingSearch:
         del self._open[top]
 
 
-def bounds(families: Families, proof: Proof, tops: Sequence[Set]) -> dict[Set, float]:
+def bounds(families: Families, proof: ClusterProof, tops: Sequence[Set]) -> dict[Set, float]:
     """For each parent set of the class the bound on structures that have it; its members are then no children of it."""
     shifted = proof.shifted(families)
     free = [float(own.max()) for own in shifted]
@@ -225,7 +225,7 @@ def bounds(families: Families, proof: Proof, tops: Sequence[Set]) -> dict[Set, f
     return {t: base + families.of(0, t) + sum(apart[i] - free[i] for i in t) for t in tops}
 
 
-def _below(families: Families, top: Set) -> tuple[tuple[Set, ...], Proof] | None:
+def _below(families: Families, top: Set) -> tuple[tuple[Set, ...], ClusterProof] | None:
     """The best branching below a class with these parents; its node 0 stands for no feature parent."""
     n = families.n
     values = np.full((n, n), -np.inf)

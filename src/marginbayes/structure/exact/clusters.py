@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from marginbayes.structure.exact.branching import Proof
+from marginbayes.structure.exact.branching import ClusterProof
 from marginbayes.structure.exact.families import Families
 
-__all__ = ["LinearRelaxation", "Relaxed", "bound_of", "choice_matrix", "cluster_matrix", "violated_clusters"]
+__all__ = ["LinearRelaxation", "RelaxedFamilies", "bound_of", "choice_matrix", "cluster_matrix", "violated_clusters"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -27,7 +27,7 @@ MOST_CUTS = 40
 
 
 @dataclass(frozen=True)
-class Relaxed:
+class RelaxedFamilies:
     """Solution of a relaxation: the share of each parent set of each variable, a proved bound, and what proves it."""
 
     shares: list[Floats]
@@ -43,14 +43,14 @@ def bound_of(raised: Sequence[Floats], constant: float, allowed: Sequence[Mask])
 class LinearRelaxation:
     """The linear program over parent sets with cluster inequalities, for scores that are sums over families."""
 
-    nothing = Proof()
+    nothing = ClusterProof()
 
     def __init__(self, families: Families) -> None:
         self.families = families
         # To violate a cluster costs more than any two structures differ, so that no program is without solution.
         self.price = 1.0 + sum(float(own.max() - own.min()) for own in families.scores)
 
-    def solve(self, allowed: Sequence[Mask], clusters: Sequence[Set]) -> Relaxed | None:
+    def solve(self, allowed: Sequence[Mask], clusters: Sequence[Set]) -> RelaxedFamilies | None:
         """Solution over the parent sets that are allowed; None where a variable has none."""
         from scipy.optimize import linprog
 
@@ -68,9 +68,9 @@ class LinearRelaxation:
             raise RuntimeError(f"the linear program was not solved: {found.message}")
         multipliers = np.maximum(0.0, -found.ineqlin.marginals)
         proof = weighty(clusters, multipliers)
-        return Relaxed(spread(found.x[:width], allowed), bound_of(*self.raised(proof), allowed), proof)
+        return RelaxedFamilies(spread(found.x[:width], allowed), bound_of(*self.raised(proof), allowed), proof)
 
-    def raised(self, proof: Proof) -> tuple[list[Floats], float]:
+    def raised(self, proof: ClusterProof) -> tuple[list[Floats], float]:
         """Scores with what the clusters add, and what is taken off for it."""
         return proof.shifted(self.families), -proof.total
 
@@ -79,10 +79,10 @@ class LinearRelaxation:
         return self.families.total(parents)
 
 
-def weighty(clusters: Sequence[Set], multipliers: Floats) -> Proof:
+def weighty(clusters: Sequence[Set], multipliers: Floats) -> ClusterProof:
     """The proof of the clusters that have a multiplier."""
     some = [(c, float(m)) for c, m in zip(clusters, multipliers, strict=True) if m > 0]
-    return Proof(tuple(c for c, _ in some), tuple(m for _, m in some))
+    return ClusterProof(tuple(c for c, _ in some), tuple(m for _, m in some))
 
 
 def choice_matrix(sets: Sequence[Sequence[Set]]) -> sparse.csr_matrix:

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.structure.exact.clusters import Relaxed, bound_of, violated_clusters
+from marginbayes.structure.exact.clusters import RelaxedFamilies, bound_of, violated_clusters
 from marginbayes.structure.exact.families import Families
 
-__all__ = ["ClusterTree", "Decision", "Fix", "Leaf", "Relaxation", "everything", "tree_evidence"]
+__all__ = ["ClusterTree", "Decision", "EdgeFix", "Leaf", "Relaxation", "everything", "tree_evidence"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -33,7 +33,7 @@ class Relaxation(Protocol):
     families: Families
     nothing: Any  # the proof that says least
 
-    def solve(self, allowed: Sequence[Mask], clusters: Sequence[Set]) -> Relaxed | None:
+    def solve(self, allowed: Sequence[Mask], clusters: Sequence[Set]) -> RelaxedFamilies | None:
         """Solution of the relaxation; None where a variable has no parent set left."""
 
     def raised(self, proof: Any) -> tuple[list[Floats], float]:
@@ -53,7 +53,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Fix:
+class EdgeFix:
     """Within a part, parent sets of no use: with any of them, the proof bounds the value by the threshold."""
 
     decisions: tuple[Decision, ...]
@@ -90,7 +90,7 @@ class ClusterTree:
     Attributes
     ----------
     parents, value : the best structure so far
-    fixes : list of Fix
+    fixes : list of EdgeFix
         Parent sets that were left out, in the order in which that was seen.
     """
 
@@ -98,13 +98,13 @@ class ClusterTree:
         self,
         relaxation: Relaxation,
         parents: tuple[Set, ...],
-        suggest: Callable[[Relaxed], Sequence[tuple[Set, ...]]],
+        suggest: Callable[[RelaxedFamilies], Sequence[tuple[Set, ...]]],
         gap: float = 1e-6,
     ) -> None:
         self.relaxation, self.suggest, self.gap = relaxation, suggest, gap
         self.parents, self.value = parents, relaxation.value(parents)
         self.closed: list[Leaf] = []
-        self.fixes: list[Fix] = []
+        self.fixes: list[EdgeFix] = []
         self.nodes = 0
         self._heap: list[_Node] = []
         self._at_work: _Node | None = None
@@ -202,7 +202,7 @@ class ClusterTree:
             with_each = total - own[ok].max(initial=-np.inf) + own
             kept.append(ok & (with_each > self.value))
         if any((new != old).any() for new, old in zip(kept, node.allowed, strict=True)):
-            self.fixes.append(Fix(node.leaf.decisions, self.value, proof))
+            self.fixes.append(EdgeFix(node.leaf.decisions, self.value, proof))
             node.allowed = kept
 
     def _split(self, node: _Node, edge: tuple[int, int], clusters: Sequence[Set]) -> None:
@@ -251,18 +251,18 @@ def _edge_to_split(
 
 
 def tree_evidence(
-    leaves: Sequence[Leaf], fixes: Sequence[Fix], plain: Callable[[Any], dict[str, Any]]
+    leaves: Sequence[Leaf], fixes: Sequence[EdgeFix], plain: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
     """Leaves, fixes and proofs as numbers and lists; parts that were split from one another share a proof."""
     numbers: dict[int, int] = {}
     proofs: list[dict[str, Any]] = []
-    everyone: list[Leaf | Fix] = [*leaves, *fixes]
+    everyone: list[Leaf | EdgeFix] = [*leaves, *fixes]
     for item in everyone:
         if id(item.proof) not in numbers:
             numbers[id(item.proof)] = len(proofs)
             proofs.append(plain(item.proof))
 
-    def entry(item: Leaf | Fix) -> dict[str, Any]:
+    def entry(item: Leaf | EdgeFix) -> dict[str, Any]:
         return {"decisions": [[p, c, int(t)] for p, c, t in item.decisions], "proof": numbers[id(item.proof)]}
 
     return {

@@ -53,7 +53,7 @@ class ParentSpace:
         max_parents: int | None = None,
     ) -> ParentSpace:
         """The space that obeys the constraints; in a classifier, a feature that is dropped has no edge at all."""
-        known = constraints or Constraints()
+        known = Constraints.given(constraints)
         most_features = k if max_parents is None else max_parents
         rules, above, never = known.compile_below(names, most_features, drops=max_parents is None)
         n, index = len(names), {name: i for i, name in enumerate(names)}

@@ -15,7 +15,7 @@ from marginbayes.graph import Dag
 from marginbayes.solvers import Certificate, Moment
 from marginbayes.structure.base import StructureResult
 from marginbayes.structure.constraints import Constraints
-from marginbayes.structure.exact.clusters import Relaxed
+from marginbayes.structure.exact.clusters import RelaxedFamilies
 from marginbayes.structure.exact.clustertree import ClusterTree, tree_evidence
 from marginbayes.structure.exact.families import ParentSpace
 from marginbayes.structure.exact.marginlp import MarginProof, MarginRelaxation, TimeUp, climb
@@ -137,7 +137,7 @@ class _Run:
         if self.callback is not None:
             self.callback(moment)
 
-    def suggest(self, found: Relaxed) -> Sequence[tuple[Set, ...]]:
+    def suggest(self, found: RelaxedFamilies) -> Sequence[tuple[Set, ...]]:
         """Round a solution: the order that its shares prefer, the best parents along it, then single changes."""
         families = self.relaxation.families
         order = OrderSearch(families, found.shares).greedy()

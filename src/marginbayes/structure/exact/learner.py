@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from joblib import cpu_count, effective_n_jobs
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -151,18 +151,15 @@ class ExactMargin(StructureLearner):
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure of greatest soft margin for these rows, and its certificate; Ctrl-C keeps the best so far."""
         began = time.perf_counter()
-        self._check()
+        self.check()
         if self.method == "milp" or self.k > 1:
             return self._learn_by_programs(schema, rows)
         instance = self._instance(schema, rows)
-        deadline = math.inf if self.time_limit is None else began + self.time_limit
         file = Checkpoint(self.checkpoint, self.checkpoint_seconds)
         with interruptible() as wished:
-            polish = math.inf if self.time_limit is None else FIRST * self.time_limit
-            limits = Limits(
-                self.gap, math.inf if self.node_limit is None else self.node_limit, deadline, polish, wished
-            )
-            search = file.resume(instance, self.gap) or self._begin(instance, schema, limits, began)
+            nodes = math.inf if self.node_limit is None else self.node_limit
+            limits = Limits(float(self.gap), nodes, began + self._seconds, FIRST * self._seconds, wished)
+            search = file.resume(instance, limits.gap) or self._begin(instance, schema, limits, began)
             try:
                 status = search.run(limits, self._threads, self._ticker(search, file))
             except KeyboardInterrupt:  # from the callback
@@ -208,7 +205,7 @@ class ExactMargin(StructureLearner):
         """A new search, from the first structure that local search finds."""
         if not instance.rivals:
             return Search.without_rivals(instance, plain_choice(instance))
-        until = math.inf if self.time_limit is None else began + FIRST * self.time_limit
+        until = began + FIRST * self._seconds
 
         def in_time() -> bool:
             return limits.in_time() and time.perf_counter() < until
@@ -266,7 +263,7 @@ class ExactMargin(StructureLearner):
         )
 
     def _evidence(self, schema: Schema, search: Search, parents: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
-        given = self.constraints or Constraints()
+        given = Constraints.given(self.constraints)
         return {
             "margin": self.margin,
             "gamma": self._gamma,
@@ -289,35 +286,36 @@ class ExactMargin(StructureLearner):
         return int(cpu_count() if self.n_jobs is None else effective_n_jobs(self.n_jobs))
 
     @property
+    def _seconds(self) -> float:
+        return math.inf if self.time_limit is None else float(self.time_limit)
+
+    @property
     def _gamma(self) -> float:
         return math.log(self.p / (1.0 - self.p)) if self.gamma is None else float(self.gamma)
 
-    def _check(self) -> None:
-        if self.margin not in MARGINS:
-            raise ValueError(f"margin={self.margin!r} is not known; choose 'sm' or 'sbm'")
-        if self.gamma is None and not 0.5 < self.p < 1.0:
-            raise ValueError(f"p={self.p!r} must lie above 0.5 and below 1, so that gamma = log(p / (1 - p)) > 0")
-        if self.gamma is not None and not 0.0 < self.gamma <= LARGEST_GAMMA:
-            raise ValueError(
-                f"gamma={self.gamma!r} must be a positive number up to {LARGEST_GAMMA:g}; log(p / (1 - p)) for a "
-                "posterior p"
-            )
-        if self.k not in range(100):
-            raise ValueError(f"k={self.k!r} must be a whole number, 0 or more")
-        if self.method not in METHODS:
-            raise ValueError(f"method={self.method!r} is not known; choose 'branch-and-bound' or 'milp'")
+    def check(self) -> None:
+        """Refuse settings that make no sense; `learn` does so before any work."""
+        checks.one_of("margin", self.margin, MARGINS)
+        if self.gamma is None:
+            meaning = "above 0.5 and below 1, so that gamma = log(p / (1 - p)) > 0"
+            checks.number("p", self.p, lambda p: 0.5 < p < 1.0, meaning)
+        else:
+            meaning = f"a positive number up to {LARGEST_GAMMA:g}; log(p / (1 - p)) for a posterior p"
+            checks.number("gamma", self.gamma, lambda gamma: 0.0 < gamma <= LARGEST_GAMMA, meaning)
+        checks.whole("k", self.k)
+        checks.one_of("method", self.method, METHODS)
         if self.method == "milp" or self.k > 1:
             self._check_programs()
-        if self.constraints is not None and not isinstance(self.constraints, Constraints):
-            raise ValueError(f"constraints={self.constraints!r} must be Constraints(...)")
-        if not isinstance(self.class_parents, (int, np.integer)) or self.class_parents not in (0, 1, 2):
-            raise ValueError(f"class_parents={self.class_parents!r} must be 0, 1 or 2")
-        if not 0.0 < self.smoothing < math.inf:
-            raise ValueError(f"smoothing={self.smoothing!r} must be a positive number")
-        for name in ("gap", "time_limit", "node_limit", "checkpoint_seconds"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise ValueError(f"{name}={value!r} must not be negative")
+        Constraints.given(self.constraints)
+        checks.whole("class_parents", self.class_parents, 0, 2)
+        checks.positive("smoothing", self.smoothing)
+        checks.not_negative("gap", self.gap, infinite=True)
+        checks.not_negative("time_limit", self.time_limit, infinite=True, none=True)
+        checks.whole("node_limit", self.node_limit, none=True)
+        checks.not_negative("checkpoint_seconds", self.checkpoint_seconds, infinite=True)
+        checks.positive("max_memory", self.max_memory, infinite=True)
+        checks.whole("random_state", self.random_state, none=True)
+        checks.jobs("n_jobs", self.n_jobs)
 
     def _check_programs(self) -> None:
         """What only the search over branchings can do is not left out in silence."""

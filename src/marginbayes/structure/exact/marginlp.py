@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from marginbayes.structure.exact.branching import Proof
+from marginbayes.structure.exact.branching import ClusterProof
 from marginbayes.structure.exact.clusters import (
-    Relaxed,
+    RelaxedFamilies,
     bound_of,
     choice_matrix,
     cluster_matrix,
@@ -46,7 +47,7 @@ class MarginProof:
 
     rows: Ints
     values: Floats
-    clusters: Proof
+    clusters: ClusterProof
 
 
 class MarginRelaxation:
@@ -60,7 +61,7 @@ class MarginRelaxation:
     def __init__(self, problem: DenseProblem, left: Callable[[], float] = lambda: math.inf) -> None:
         self.problem, self.form, self.left = problem, Formulation(problem), left
         self.families = Families(tuple(map(tuple, self.form.sets)), tuple(np.zeros(len(own)) for own in self.form.sets))
-        self.nothing = MarginProof(np.zeros(0, np.int64), np.zeros(0), Proof())
+        self.nothing = MarginProof(np.zeros(0, np.int64), np.zeros(0), ClusterProof())
         self.total = float(problem.weights.sum())
         spans = [
             np.abs(problem.coefficients[:, problem.options_of(v)]).max(initial=0.0) for v in range(len(problem.names))
@@ -84,7 +85,7 @@ class MarginRelaxation:
         rest = self.problem.gamma * (self.total - float(proof.values.sum()))
         return proof.clusters.shifted(flat), rest - proof.clusters.total
 
-    def solve(self, allowed: Sequence[Mask], clusters: Sequence[Set]) -> Relaxed | None:
+    def solve(self, allowed: Sequence[Mask], clusters: Sequence[Set]) -> RelaxedFamilies | None:
         """Solution over the allowed parent sets; None where a variable has none. Violated rows are taken in."""
         sets, _ = restricted(self.families, allowed)
         if not all(sets):
@@ -96,7 +97,7 @@ class MarginRelaxation:
             program = _Program(self, sets, clusters, coefficients)
             shares, margins, proof = program.solve(self.left())
             if not self._add_rows(coefficients @ shares, margins):
-                return Relaxed(spread(shares, allowed), bound_of(*self.raised(proof), allowed), proof)
+                return RelaxedFamilies(spread(shares, allowed), bound_of(*self.raised(proof), allowed), proof)
 
     def _add_rows(self, found: Floats, margins: Floats | float) -> bool:
         """Take in the rows whose margin is below what the program assumes; whether there were any."""
@@ -158,7 +159,7 @@ class _Program:
         proof = self._proof(multipliers[: len(self.rows)], weighty(self.clusters, multipliers[len(self.rows) :]))
         return found.x[: self.width], margins, proof
 
-    def _proof(self, values: Floats, clusters: Proof) -> MarginProof:
+    def _proof(self, values: Floats, clusters: ClusterProof) -> MarginProof:
         """Multipliers that no tolerance of the solver has made too large."""
         sample = self.problem.sample[self.rows]
         sums = np.bincount(sample, values, len(self.problem.weights))
@@ -174,9 +175,9 @@ def climb(form: Formulation, parents: tuple[Set, ...], in_time: Callable[[], boo
     sums = problem.coefficients[:, [place[v, own] for v, own in enumerate(current)]].sum(axis=1)
     starts = np.flatnonzero(np.diff(problem.sample, prepend=-1))
     value, idle = _soft_margin(problem, sums[:, None], starts)[0], 0
-    for v in _round_and_round(len(current)):
-        if idle >= len(current) or not in_time():
-            return tuple(current)
+    turns = cycle(range(len(current)))
+    while idle < len(current) and in_time():
+        v = next(turns)
         below = _descendants(current, v)
         options = [o for o in problem.options_of(v) if below.isdisjoint(problem.options[o].parents)]
         rest = sums - problem.coefficients[:, place[v, current[v]]]
@@ -188,11 +189,6 @@ def climb(form: Formulation, parents: tuple[Set, ...], in_time: Callable[[], boo
         else:
             idle += 1
     return tuple(current)
-
-
-def _round_and_round(n: int) -> Any:
-    while True:
-        yield from range(n)
 
 
 def _soft_margin(problem: DenseProblem, margins: Floats, starts: Ints) -> Floats:

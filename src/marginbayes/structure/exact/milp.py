@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from marginbayes import checks
 from marginbayes.solvers import Moment
 from marginbayes.structure.exact.clusters import choice_matrix, cluster_matrix, violated_clusters
 from marginbayes.structure.exact.problem import DenseProblem
@@ -155,9 +156,8 @@ def solve_milp(
     callback : callable or None
         Called with a `Moment` after each run.
     """
-    for name, value, known in (("acyclicity", acyclicity, ACYCLICITY), ("solver", solver, SOLVERS)):
-        if value not in known:
-            raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}")
+    checks.one_of("acyclicity", acyclicity, ACYCLICITY)
+    checks.one_of("solver", solver, SOLVERS)
     form = Formulation(problem)
     run = _Run(form, time_limit, gap, callback)
     clusters = full_lp_bound(problem, time_limit=run.left).clusters if acyclicity == "both" else []

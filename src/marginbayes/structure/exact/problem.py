@@ -134,11 +134,8 @@ def dense_problem(
 
 
 def merged_samples(rows: Rows) -> Samples:
-    """The distinct rows that count: their class is known and their weight positive."""
-    counts = rows.codes[0] < rows.cardinalities[0]
-    if rows.weights is not None:
-        counts &= rows.weights > 0
-    merged = rows.take(counts).merged()[0]
+    """The distinct rows that count."""
+    merged = rows.labelled().merged()[0]
     weights = np.ones(len(merged)) if merged.weights is None else merged.weights
     order = np.lexsort(merged.codes[::-1])  # by class, then by feature after feature: the same for any order of rows
     return Samples(merged.codes.take(order, axis=1).astype(np.int64), weights[order], merged.cardinalities)
@@ -193,7 +190,7 @@ def _rules(
     names: Sequence[str], k: int, class_parents: int, constraints: Constraints | None
 ) -> tuple[Rules, set[int], set[int]]:
     """Rules among the features, and the features that must, and must not, be parents of the class."""
-    rules, required, forbidden = (constraints or Constraints()).compile_below(names, k)
+    rules, required, forbidden = Constraints.given(constraints).compile_below(names, k)
     if len(required) > class_parents:
         listed = ", ".join(repr(names[f]) for f in sorted(required))
         raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -15,9 +16,9 @@ from marginbayes.scores.decomposable import FamilyScore
 from marginbayes.solvers import Certificate, Moment
 from marginbayes.structure.base import StructureLearner, StructureResult
 from marginbayes.structure.constraints import Constraints
-from marginbayes.structure.exact.branching import BranchingSearch, Proof, best_forest
-from marginbayes.structure.exact.clusters import LinearRelaxation, Relaxed, bound_of
-from marginbayes.structure.exact.clustertree import ClusterTree, Fix, Leaf, everything, tree_evidence
+from marginbayes.structure.exact.branching import BranchingSearch, ClusterProof, best_forest
+from marginbayes.structure.exact.clusters import LinearRelaxation, RelaxedFamilies, bound_of
+from marginbayes.structure.exact.clustertree import ClusterTree, EdgeFix, Leaf, everything, tree_evidence
 from marginbayes.structure.exact.families import Families, ParentSpace, complete_rows, score_families
 from marginbayes.structure.exact.orders import OrderSearch
 from marginbayes.structure.exact.subsets import MOST_VARIABLES, best_by_subsets
@@ -131,17 +132,14 @@ class ExactScore(StructureLearner):
         return StructureResult(dag, certificate, certificate.objective, status=status)
 
     def _check(self) -> None:
+        checks.positive("ess", self.ess)
         FamilyScore(self.score, 1.0, self.ess)
-        if self.method not in METHODS:
-            raise ValueError(f"method={self.method!r} is not known; choose one of {', '.join(map(repr, METHODS))}")
-        for name in ("k", "class_parents", "max_parents"):
-            value = getattr(self, name)
-            if not (name == "max_parents" and value is None) and not (isinstance(value, int) and value >= 0):
-                raise ValueError(f"{name}={value!r} must be a whole number, at least 0")
-        for name in ("time_limit", "gap"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise ValueError(f"{name}={value!r} must be at least 0")
+        checks.one_of("method", self.method, METHODS)
+        checks.whole("k", self.k)
+        checks.whole("class_parents", self.class_parents)
+        checks.whole("max_parents", self.max_parents, none=True)
+        checks.not_negative("time_limit", self.time_limit, infinite=True, none=True)
+        checks.not_negative("gap", self.gap, infinite=True)
 
     def _solve(self, families: Families, space: ParentSpace, watch: _Watch) -> _Found:
         branching = space.max_parents is None and space.k <= 1
@@ -231,7 +229,9 @@ def _by_subsets(families: Families, watch: _Watch) -> _Found:
         return _Found(parents, value, value, {"method": "subsets"})
     if not (watch.interrupted or watch.stop()):
         raise ValueError("no acyclic graph obeys the constraints")
-    return _proved(families, _along_orders(families, lambda: True), [Leaf((), _bound(families, Proof()), Proof())])
+    return _proved(
+        families, _along_orders(families, lambda: True), [Leaf((), _bound(families, ClusterProof()), ClusterProof())]
+    )
 
 
 def _by_tree(families: Families, gap: float, watch: _Watch) -> _Found:
@@ -239,7 +239,7 @@ def _by_tree(families: Families, gap: float, watch: _Watch) -> _Found:
 
     seen: set[tuple[int, ...]] = set()
 
-    def suggest(found: Relaxed) -> Sequence[tuple[Set, ...]]:
+    def suggest(found: RelaxedFamilies) -> Sequence[tuple[Set, ...]]:
         order = tuple(OrderSearch(families, found.shares).greedy())
         if order in seen or by_score.parents(order) is None:
             return []
@@ -265,17 +265,19 @@ def _along_orders(families: Families, stop: Callable[[], bool]) -> tuple[Set, ..
     return parents
 
 
-def _bound(families: Families, proof: Proof) -> float:
+def _bound(families: Families, proof: ClusterProof) -> float:
     """What a proof says about all structures."""
     return bound_of(*LinearRelaxation(families).raised(proof), everything(families))
 
 
-def _proved(families: Families, parents: tuple[Set, ...], leaves: Sequence[Leaf], fixes: Sequence[Fix] = ()) -> _Found:
+def _proved(
+    families: Families, parents: tuple[Set, ...], leaves: Sequence[Leaf], fixes: Sequence[EdgeFix] = ()
+) -> _Found:
     """What is known of a structure from the parts of the space and their proofs."""
     value = families.total(parents)
     bound = max(leaf.bound for leaf in leaves)
     return _Found(parents, value, bound, {"method": "tree", **tree_evidence(leaves, fixes, _plain)})
 
 
-def _plain(proof: Proof) -> dict[str, Any]:
+def _plain(proof: ClusterProof) -> dict[str, Any]:
     return {"clusters": [list(c) for c in proof.clusters], "multipliers": list(proof.multipliers)}

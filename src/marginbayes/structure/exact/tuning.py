@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.parameters.folds import split
@@ -22,7 +23,7 @@ from marginbayes.structure.selection import held_out_rates
 if TYPE_CHECKING:
     from marginbayes.structure.exact.learner import ExactMargin
 
-__all__ = ["Trial", "TunedMargin", "TunedResult"]
+__all__ = ["MarginTrial", "TunedMargin", "TunedMarginResult"]
 
 GRID = (0.501, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 # Up to this many rows are dealt into folds, of more a part is held out once (section 6).
@@ -30,7 +31,7 @@ FEW_ROWS = 1000
 
 
 @dataclass(frozen=True)
-class Trial:
+class MarginTrial:
     """One point of the grid: feature parents, p of gamma = log(p / (1 - p)), and how well it did on held-out rows."""
 
     k: int
@@ -46,18 +47,18 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class TunedResult(StructureResult):
+class TunedMarginResult(StructureResult):
     """A structure, and the trials from which its margin was chosen: mean accuracy and gap over the splits.
 
     Attributes
     ----------
-    trials : tuple of Trial
-    chosen : Trial or None
+    trials : tuple of MarginTrial
+    chosen : MarginTrial or None
         None where the search was interrupted before there was any.
     """
 
-    trials: tuple[Trial, ...] = ()
-    chosen: Trial | None = None
+    trials: tuple[MarginTrial, ...] = ()
+    chosen: MarginTrial | None = None
 
 
 class TunedMargin(StructureLearner):
@@ -130,7 +131,7 @@ class TunedMargin(StructureLearner):
         self.random_state = random_state
         self.callback = callback
 
-    def learn(self, schema: Schema, rows: Rows) -> TunedResult:
+    def learn(self, schema: Schema, rows: Rows) -> TunedMarginResult:
         """The structure for these rows, and what was tried on the way."""
         self._check()
         parts, numbers = self._split(rows), self._numbers(schema)
@@ -138,13 +139,13 @@ class TunedMargin(StructureLearner):
         interrupted = len(trials) < len(numbers) * len(self.p)
         # Sums of the same rates in another order are no difference.
         best = max(trials, key=lambda t: (round(t.accuracy, 9), -t.k), default=None)
-        last = best if best is not None else Trial(min(numbers), self.p[0], math.nan, math.inf, 0.0)
+        last = best if best is not None else MarginTrial(min(numbers), self.p[0], math.nan, math.inf, 0.0)
         # Once interrupted, the last solve is as short as the others.
         limit, gap = (self.tuning_limit, self.tuning_gap) if interrupted else (self.time_limit, self.gap)
         found = self.solver(last.k, last.p, limit, gap, start.get((last.k, last.p))).learn(schema, rows)
         known = {field.name: getattr(found, field.name) for field in fields(found)}
         status = "interrupted" if interrupted else found.status
-        return TunedResult(**{**known, "status": status}, trials=tuple(trials), chosen=best)
+        return TunedMarginResult(**{**known, "status": status}, trials=tuple(trials), chosen=best)
 
     def solver(self, k: int, p: float, limit: float | None, gap: float, start: Any) -> ExactMargin:
         """The learner for one point of the grid."""
@@ -166,24 +167,28 @@ class TunedMargin(StructureLearner):
 
     def _numbers(self, schema: Schema) -> list[int]:
         """The numbers of feature parents with which the required edges can be had; all, if there are none."""
-        required = () if self.constraints is None else self.constraints.required
+        required = Constraints.given(self.constraints).required
         known = Counter(child for parent, child in set(required) if parent != schema.names[0])
         least = max(known.values(), default=0)
         return [k for k in self.k if k >= least] or list(self.k)
 
     def _check(self) -> None:
         for name in ("k", "p"):
-            if isinstance(getattr(self, name), (str, int, float)) or not len(getattr(self, name)):
-                raise ValueError(f"{name}={getattr(self, name)!r} should be a list of what to try")
+            tried = getattr(self, name)
+            if isinstance(tried, str) or not isinstance(tried, Sized) or not len(tried):
+                raise ValueError(f"{name}={tried!r} should be a list of what to try")
         for p in self.p:
-            if not 0.5 < p < 1.0:
-                raise ValueError(f"p={p!r} must be above 0.5 and below 1: the desired margin is log(p / (1 - p))")
+            note = ": the desired margin is log(p / (1 - p))"
+            checks.number("p", p, lambda p: 0.5 < p < 1.0, "above 0.5 and below 1", note=note)
+        for k in self.k:  # what all solves share is refused before the first of them
+            self.solver(k, self.p[0], self.time_limit, self.gap, None).check()
+        checks.not_negative("tuning_limit", self.tuning_limit, infinite=True, none=True)
+        checks.not_negative("tuning_gap", self.tuning_gap, infinite=True)
         if self.cv is not None and self.holdout is not None:
             raise ValueError(f"cv={self.cv!r} and holdout={self.holdout!r} exclude each other")
-        if self.cv is not None and not self.cv >= 2:
-            raise ValueError(f"cv={self.cv!r} must be at least 2")
-        if self.holdout is not None and not 0.0 < self.holdout <= 0.5:
-            raise ValueError(f"holdout={self.holdout!r} must be above 0 and at most a half")
+        checks.whole("cv", self.cv, 2, none=True)
+        meaning = "above 0 and at most a half"
+        checks.number("holdout", self.holdout, lambda share: 0 < share <= 0.5, meaning, none=True)
 
     def _split(self, rows: Rows) -> list[tuple[Rows, Rows]]:
         cv, holdout = self.cv, self.holdout
@@ -201,9 +206,9 @@ class _Tuning:
         self.tuned, self.schema, self.parts, self.numbers = tuned, schema, parts, numbers
         self.previous: list[StructureResult | None] = [None] * len(parts)
 
-    def run(self) -> tuple[list[Trial], dict[tuple[int, float], StructureResult]]:
+    def run(self) -> tuple[list[MarginTrial], dict[tuple[int, float], StructureResult]]:
         """What was tried in full, and a structure for each trial to start from on all rows."""
-        trials: list[Trial] = []
+        trials: list[MarginTrial] = []
         starts: dict[tuple[int, float], StructureResult] = {}
         try:
             for k in self.numbers:
@@ -217,7 +222,7 @@ class _Tuning:
             pass
         return trials, starts
 
-    def _try(self, k: int, p: float) -> tuple[Trial | None, StructureResult]:
+    def _try(self, k: int, p: float) -> tuple[MarginTrial | None, StructureResult]:
         """One point of the grid on every split; None after an interruption."""
         rates, gaps, started = [], [], time.perf_counter()
         for i, (train, test) in enumerate(self.parts):
@@ -228,4 +233,4 @@ class _Tuning:
             self.previous[i] = found
             rates += held_out_rates(self.schema, [found.dag], train, test, tuned.smoothing, "laplace").tolist()
             gaps.append(math.inf if found.certificate is None else found.certificate.gap)
-        return Trial(k, p, float(np.mean(rates)), float(np.mean(gaps)), time.perf_counter() - started), found
+        return MarginTrial(k, p, float(np.mean(rates)), float(np.mean(gaps)), time.perf_counter() - started), found
