@@ -15,6 +15,7 @@ from marginbayes.parameters import ConditionalLikelihood, MarginHybrid, MaximumL
 from marginbayes.parameters.combination import ConvexCombination, stratified_cover
 from marginbayes.parameters.design import Design
 from marginbayes.parameters.mixture import MarginMixture, best_margin
+from marginbayes.parameters.tuning import Tuned
 from marginbayes.solvers import Moment
 from tests.oracles.brute import random_network, with_holes
 
@@ -209,15 +210,25 @@ def test_tuning_chooses_among_pulls() -> None:
     assert len({trial.scores for trial in tried}) == 2
 
 
-def test_for_another_pull_the_parts_are_not_learned_again() -> None:
+def test_parameters_of_the_usual_base_can_be_tuned() -> None:
     network, rows = problem(2)
-    learner = ConvexCombination(4, 1.0, MaximumLikelihood(), random_state=1)
+    found = ConvexCombination(2, random_state=1, tune={"base__B": [0.1, 10.0]}).learn(network.schema, TAN, rows)
+    assert len({trial.scores for trial in found.trials}) == 2
+
+
+BASES = [MaximumLikelihood(), Tuned(MaximumLikelihood(), {"smoothing": np.array([1.0, 5.0])}, cv=2, random_state=0)]
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
+def test_for_another_pull_the_parts_are_not_learned_again(base: ParameterLearner) -> None:
+    network, rows = problem(2)
+    learner = ConvexCombination(4, 1.0, base, random_state=1)
     first = learner.learn(network.schema, TAN, rows)
     again = learner.set_params(D=0.0).learn(network.schema, TAN, rows, previous=first)
     assert all(a is b for a, b in zip(first.members, again.members, strict=True))
     fresh = learner.learn(network.schema, TAN, rows)
     assert again.network == fresh.network
-    other = learner.set_params(base__smoothing=0.5).learn(network.schema, TAN, rows, previous=first)
+    other = learner.set_params(base=MaximumLikelihood(0.5)).learn(network.schema, TAN, rows, previous=first)
     assert other.members != first.members
 
 

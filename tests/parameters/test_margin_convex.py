@@ -247,6 +247,17 @@ def test_tuning_takes_the_first_cost_because_all_decide_alike() -> None:
     assert len({trial.scores for trial in found.trials}) == 1
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_classes_of_a_cell_share_is_not_held_against_the_radius(seed: int) -> None:
+    """Weights whose tables sum to less than one lie far below zero; no margin sees that."""
+    network, rows = problem(seed, NB, n=150)
+    found = MarginConvex(1e6, tol=1e-12, normalize="plain").learn(network.schema, NB, rows).certificate
+    evidence = found.evidence
+    assert found.bound > 0
+    assert np.abs(evidence["weights"]).max() > evidence["radius"] * evidence["gamma"]
+    verify(found.to_document(), rows.codes, rows.weights)
+
+
 def test_unmarried_parents_are_refused_by_name() -> None:
     network, rows = problem(6, UNMARRIED)
     for method in ("exact", "barrier"):

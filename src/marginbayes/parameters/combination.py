@@ -7,8 +7,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pickle import PicklingError
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
@@ -41,7 +43,7 @@ class CombinationResult(ParameterResult):
     """Also the networks that were combined, one for each part, and what they were learned by."""
 
     members: tuple[Network, ...] = ()
-    recipe: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    recipe: str | None = field(default=None, repr=False)
 
 
 class ConvexCombination(ParameterLearner):
@@ -90,8 +92,9 @@ class ConvexCombination(ParameterLearner):
     Notes
     -----
     A row of a class that has fewer rows than there are parts is in every part, with 1 / `n_parts` of its weight, so
-    that every part knows every class. The same rows in another order are dealt into the same parts. A family with a
-    missing member adds nothing to a row's margin. Ctrl-C keeps the parts that are done and combines them.
+    that every part knows every class. A row of weight two is dealt as one row, not as two. The same rows in another
+    order are dealt into the same parts. A family with a missing member adds nothing to a row's margin. Ctrl-C keeps the
+    parts that are done and combines them.
 
     Memory: one number for each distinct row, rival class and part.
     """
@@ -137,14 +140,14 @@ class ConvexCombination(ParameterLearner):
         previous : CombinationResult, default=None
             Of the same graph and rows: if its parts were learned alike, they are not learned again.
         """
-        if self.tune:
-            return learn_tuned(self, schema, dag, rows)
+        if self.tune:  # with the base there is, whose parameters may be in the grid
+            return learn_tuned(clone(self).set_params(base=self._base()), schema, dag, rows)
         start = time.perf_counter()
         n_parts = self._check(rows)
         check_normalize(self.normalize, self.smoothing)
         check_married("ConvexCombination", dag, self.subnormal)
         recipe = self._recipe(n_parts)
-        if isinstance(previous, CombinationResult) and previous.recipe == recipe:
+        if isinstance(previous, CombinationResult) and recipe is not None and previous.recipe == recipe:
             members, whole = list(previous.members), len(previous.members) == n_parts
         else:
             cover = stratified_cover(rows, n_parts, self.random_state)
@@ -181,11 +184,12 @@ class ConvexCombination(ParameterLearner):
     def _base(self) -> ParameterLearner:
         return MarginHybrid() if self.base is None else self.base
 
-    def _recipe(self, n_parts: int) -> dict[str, Any]:
-        """All that the members depend on besides graph and rows."""
-        base = self._base()
-        own = {"n_parts": n_parts, "random_state": self.random_state, "base": type(base)}
-        return own | {f"base__{name}": value for name, value in base.get_params().items()}
+    def _recipe(self, n_parts: int) -> str | None:
+        """A digest of all that the members depend on besides graph and rows; None for a base that has none."""
+        try:
+            return str(joblib.hash((n_parts, self.random_state, self._base())))
+        except (PicklingError, AttributeError, TypeError):  # a callback that is a function in a function, say
+            return None
 
     def _members(self, schema: Schema, dag: Dag, parts: list[Rows], start: float) -> tuple[list[Network], bool]:
         """Networks of the parts that were finished, in the order of the parts, and whether these are all."""

@@ -29,6 +29,8 @@ Booleans = NDArray[np.bool_]
 
 # No claim is made about weights beyond this size; doubles have 16 digits.
 LARGEST_RADIUS = 1e9
+# With smaller weights than this hardly a margin could be one: a bound for those alone would say nothing.
+LEAST_RADIUS = 1.0
 # Pairs whose margin is below this after the first descent are the first working set.
 NEAR = 1.3
 SOON = 0.2
@@ -250,7 +252,8 @@ class _Search:
         total, rest = float(signed[at, self.rows.labels].sum()), float(np.abs(self.rows.gathered(signed)).sum())
         # The radius may cost a tenth of the tolerance.
         radius = min(LARGEST_RADIUS, 0.1 * self.aim * total / rest if rest > 0 else LARGEST_RADIUS)
-        radius = _in_three_digits(max(10.0 ** np.floor(np.log10(max(1e-300, radius))), 2.0 * _largest(point.weights)))
+        radius = max(LEAST_RADIUS, 10.0 ** np.floor(np.log10(max(1e-300, radius))), 2.0 * _largest(point.weights))
+        radius = _in_three_digits(radius)
         bound = total - radius * rest
         if bound > self.bound:
             self.bound, self.radius, self.multipliers, self.slope = bound, radius, signed, rest

@@ -16,13 +16,17 @@ __all__: list[str] = []
 
 Floats = NDArray[np.float64]
 
+# Among smaller weights there is hardly a network that any margin of one could come from.
+LEAST_RADIUS = 1.0
+
 
 def check_convex(document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
     """1/(2 gamma^2) + B sum of slacks at the weights; 3/2 (B l)^(2/3) with l = sum(eta) - R |V|_1, V = sum eta Delta.
 
     For margins of a loss of at least l at every u = w / gamma with entries up to R, the value is at least
     1/(2 gamma^2) + B gamma l, which is least at gamma = (B l)^(-1/3). V is zero at entries that no pair with a positive
-    multiplier touches, so nothing is assumed about those.
+    multiplier touches, so nothing is assumed about those; nor about what the classes of a cell share, which no margin
+    sees.
     """
     check_sense(document, "min")
     evidence = document["evidence"]
@@ -37,9 +41,21 @@ def check_convex(document: Mapping[str, Any], codes: NDArray[np.int64], weights:
     rest = np.abs(rows.gathered(duals))
     least = float(duals.sum() - radius * rest.sum())
     _check_status(document["status"], radius, evidence["separable"], least)
-    if least > 0 and not (np.abs(table[rest > 0]) <= radius * gamma * (1 + 1e-9)).all():
+    if least > 0 and radius < LEAST_RADIUS:
+        raise CertificateError(
+            f"a bound within |u| <= {radius!r} says nothing; the radius must be {LEAST_RADIUS:g} or more"
+        )
+    if least > 0 and not (_half_ranges(table, rest > 0) <= radius * gamma * (1 + 1e-9)).all():
         raise CertificateError(f"the weights lie outside of |u| <= {radius!r}, within which the bound holds")
     return objective, 1.5 * (cost * max(0.0, least)) ** (2 / 3)
+
+
+def _half_ranges(table: Floats, counted: NDArray[np.bool_]) -> Floats:
+    """Largest entry of each cell when what its classes share is chosen best, over the entries that count."""
+    some = counted.any(axis=1)
+    high = np.where(counted, table, -np.inf)[some].max(axis=1)
+    low = np.where(counted, table, np.inf)[some].min(axis=1)
+    return np.asarray((high - low) / 2)
 
 
 def check_hard(document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
