@@ -216,8 +216,9 @@ def test_kbins_codes_are_those_of_scikit_learn_at_the_edges_too() -> None:
 def test_a_classifier_comes_back_from_a_network_file(tmp_path) -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     clf = BayesNetClassifier().fit(X, y)
-    clf.network_.to_json(tmp_path / "model.json")
-    again = BayesNetClassifier.from_network(Network.from_json(tmp_path / "model.json"))
+    clf.to_json(tmp_path / "model.json")
+    again = BayesNetClassifier.from_json(tmp_path / "model.json")
+    assert again.network_ == Network.from_json(tmp_path / "model.json")
     assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
     assert again.predict(X).dtype == clf.predict(X).dtype
     with pytest.raises(ValueError, match="'petal width \\(cm\\)' was there at fit"):

@@ -229,6 +229,15 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
         set_feature_names(classifier, network.schema.names[1:])
         return classifier._store(classes, network.schema, StructureResult(network.dag), ParameterResult(network))
 
+    def to_json(self, path: str | PathLike[str]) -> None:
+        """Write the fitted network to a JSON file, bit-exact; how it was learned is not kept."""
+        self._fitted().network_.to_json(path)
+
+    @classmethod
+    def from_json(cls, path: str | PathLike[str]) -> BayesNetClassifier:
+        """A fitted classifier from such a file; see `from_network`."""
+        return cls.from_network(Network.from_json(path))
+
     def explain(self, X: Any, *, target: Any = None, against: Any = None) -> Explanation:
         """Weight of evidence of each feature: an exact additive account of the log-odds of every row.
 
