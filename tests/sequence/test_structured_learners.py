@@ -310,7 +310,7 @@ def test_the_callback_sees_objective_and_bound_close_in_on_each_other() -> None:
     ("learner", "message"),
     [
         (StructuredHybrid(B=0), "B=0 must be a positive number"),
-        (StructuredHybrid(margin=-1), "margin=-1 must be a positive number"),
+        (StructuredHybrid(target=-1), "target=-1 must be a positive number"),
         (StructuredHybrid(smoothing=0), "smoothing=0 must be a positive number"),
         (StructuredMarkov(C="1"), "C='1' must be a positive number"),
         (StructuredMarkov(method="qp"), "method='qp' is not known; choose one of 'multipliers', 'cuts'"),

@@ -19,7 +19,7 @@ class StructuredHybrid(WeightLearner):
 
     Minimises ``- a . w + B * sum of structured hinge losses`` over log tables w whose rows sum to at most one, where a
     are the smoothed counts, and an example's hinge loss is how far its true labels fall short of leading every other
-    labelling by ``margin`` times the number of labels in which it is wrong (equations 19 and 20 of Guo, Wilkinson &
+    labelling by ``target`` times the number of labels in which it is wrong (equations 19 and 20 of Guo, Wilkinson &
     Schuurmans 2005). At the optimum w = log(v / V) where v = a + B * (counts of the truth - counts expected under the
     labellings that compete with it): the tables of a Bayesian network.
 
@@ -27,7 +27,7 @@ class StructuredHybrid(WeightLearner):
     ----------
     B : float, default=1.0
         How many virtual copies of an example the margin may add at most.
-    margin : float, default=1.0
+    target : float, default=1.0
         Wanted lead of the truth for each wrong label, in nats.
     smoothing : float, default=1.0
         Added to every count (Laplace).
@@ -45,7 +45,7 @@ class StructuredHybrid(WeightLearner):
     def __init__(
         self,
         B: float = 1.0,
-        margin: float = 1.0,
+        target: float = 1.0,
         *,
         smoothing: float = 1.0,
         method: str = "multipliers",
@@ -54,7 +54,7 @@ class StructuredHybrid(WeightLearner):
         callback: Callback | None = None,
     ) -> None:
         self.B = B
-        self.margin = margin
+        self.target = target
         self.smoothing = smoothing
         self.method = method
         self.tol = tol
@@ -63,7 +63,7 @@ class StructuredHybrid(WeightLearner):
 
     def learn(self, examples: Examples) -> WeightResult:
         """Log tables, proper unless a row's weight vanishes; Ctrl-C keeps the best so far."""
-        for name in ("B", "margin", "smoothing"):
+        for name in ("B", "target", "smoothing"):
             checks.positive(name, getattr(self, name))
         _check_solver(self.method, self.tol, self.max_iter)
         counts = smoothed_counts(examples, self.smoothing)
@@ -73,7 +73,7 @@ class StructuredHybrid(WeightLearner):
             examples,
             regularizer,
             float(self.B),
-            float(self.margin),
+            float(self.target),
             tol=self.tol,
             max_iter=self.max_iter,
             callback=self.callback,
