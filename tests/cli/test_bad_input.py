@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from marginbayes import Network
 from marginbayes.cli.errors import sentence
 from tests.cli.conftest import Run
 
@@ -175,7 +176,7 @@ def test_a_mistake_of_ours_keeps_its_traceback(run: Run, table: Path, monkeypatc
     [
         (ValueError("two\nlines  here"), "two lines here"),
         (KeyError("no column 'x'"), "no column 'x'"),
-        (FileNotFoundError(2, "No such file or directory", "x.csv"), "No such file or directory: x.csv"),
+        (FileNotFoundError(2, "No such file or directory", "x.csv"), "there is no file x.csv"),
         (OSError(28, "No space left on device"), "No space left on device"),
         (ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow"), "this needs pyarrow: pip install"),
         (MemoryError(), "there is not enough memory"),
@@ -235,7 +236,9 @@ def test_a_certificate_of_sequences_is_refused_before_anything_is_learned(fails:
     path, model = tmp_path / "s.csv", tmp_path / "m.json"
     path.write_text("id,x,y\n" + "".join(f"{i // 4},{'ab'[i % 2]},{'uv'[i % 2]}\n" for i in range(40)))
     words = ("fit", path, "-t", "y", "--sequence", "id", "-m", model, "--certificate", tmp_path / "c.json")
-    assert "--sequence with --parameters ml comes without a proof" in fails(*words)
+    said = fails(*words)
+    assert "--sequence with --parameters ml comes without a proof" in said
+    assert said.endswith("choose --parameters mm-hybrid, mm-convex, m3n")
     assert not model.exists()
 
 
@@ -298,3 +301,60 @@ def test_the_target_is_not_dropped_and_standard_input_is_no_file(fails: Run, tab
         "fit", table, "-t", "outcome", "--drop", "outcome"
     )
     assert "not from standard input" in fails("fit", "-", "-t", "outcome")
+
+
+def test_cells_that_the_model_does_not_know_are_counted_column_by_column(run: Run, model: Path, table: Path) -> None:
+    frame = pd.read_csv(table, dtype={"code": str})
+    frame.loc[[1, 5], "code"] = "Z9"
+    frame.to_csv(table, index=False)
+    count = frame["code"].notna().sum()
+    said = run("predict", model, table).stderr.replace("\n", " ")
+    assert f"2 of the {count} cells of 'code', such as 'Z9', are no level that the model knows, such as '007'" in said
+
+
+def test_a_tab_may_be_typed_as_a_backslash_and_a_t(run: Run, fails: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("age\ty\n" + "".join(f"{30 + i}\t{'ab'[i % 2]}\n" for i in range(20)))
+    assert fails("fit", path, "-t", "y").endswith("(--separator '\\t')")
+    assert "20 rows, 1 feature, 2 classes" in run("fit", path, "-t", "y", "--separator", "\\t").stdout
+
+
+@pytest.mark.parametrize(("first", "second", "number"), [("007", "008", "7"), ("1E5", "2E5", "100000")])
+def test_codes_that_look_like_numbers_are_noted_and_kept_as_written_if_categorical(
+    run: Run, tmp_path: Path, first: str, second: str, number: str
+) -> None:
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path.write_text("a code,x,y\n" + f"{first},1,u\n{second},2,v\n,1,u\n" * 10)
+    said = run("fit", path, "-t", "y").stderr
+    assert f"'a code' is read as numbers, so that '{first}' is {number}" in said
+    assert "--categorical 'a code' keeps them" in said
+    assert "'x' is read" not in said
+    told = run("fit", path, "-t", "y", "--categorical", "a code", "--categorical", "x", "-m", model)
+    assert told.stderr == ""
+    levels = {v.name: v.levels for v in Network.from_json(model).schema.variables}
+    assert levels == {"y": ("u", "v"), "a code": (first, second), "x": (1, 2)}
+    assert run("predict", model, path).stdout.split()[1:3] == ["u", "v"]
+    assert "accuracy" in run("evaluate", path, "-t", "y", "--categorical", "a code", "--test", path).stdout
+
+
+def test_codes_are_noted_where_they_are_labels_and_not_where_they_name_sequences(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id,x,y\n" + "".join(f"0{i // 4},{'ab'[i % 2]},0{i % 2}\n" for i in range(40)))
+    said = run("fit", path, "-t", "y", "--sequence", "id").stderr
+    assert said == (
+        "Note: the class 'y' is read as numbers, so that '00' is 0 in all answers; put a letter in front of its labels "
+        "if they are codes\n"
+    )
+
+
+def test_whole_numbers_that_a_hole_makes_floats_are_no_codes(run: Run, tmp_path: Path) -> None:
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path.write_text("ward,y\n" + "1.0,u\n2.0,v\n,u\n3.0,v\n" * 10)
+    assert run("fit", path, "-t", "y", "--categorical", "ward", "-m", model).stderr == ""
+    assert Network.from_json(model).schema["ward"].levels == (1, 2, 3)
+
+
+def test_a_level_with_a_comma_does_not_look_like_two(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('x,y\n"a, b",u\nc,v\n' * 1 + '"a, b",u\nc,v\n' * 10)
+    assert "'a, b', c" in run("fit", path, "-t", "y").stdout

@@ -256,3 +256,22 @@ def test_columns_that_differ_in_the_test_file_are_named(fails: Run, table: Path,
     assert "lacks the column 'age'" in fails("evaluate", table, "-t", "outcome", "--test", other)
     frame(50).assign(name="Eve").to_csv(other, index=False)
     assert "has the column 'name'" in fails("evaluate", table, "-t", "outcome", "--test", other)
+
+
+def test_a_column_that_only_the_test_file_has_can_be_dropped(run: Run, fails: Run, table: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    frame(50).assign(name="Eve", day=3).to_csv(other, index=False)
+    words = ("evaluate", table, "-t", "outcome", "--test", other)
+    assert "has the columns 'name', 'day', which the training data lack; leave them out with --drop" in fails(*words)
+    assert "240 rows, 4 features" in run(*words, "--drop", "name", "--drop", "day").stdout
+    assert "240 rows, 3 features" in run(*words, "--drop", "name", "--drop", "day", "--drop", "age").stdout
+    assert "table.csv has no column 'nam'" in fails(*words, "--drop", "nam")
+
+
+def test_the_same_gain_in_every_fold_has_no_interval(run: Run, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.json"
+    words = ("evaluate", table, "-t", "outcome", "--drop", "age", "--drop", "code", "--drop", "ward", "--folds", 2)
+    printed = run(*words, "-s", "nb", "-s", "tan", "--json", out).stdout
+    assert "tan against nb: accuracy +0.0000 (the same in every fold, so no interval and no test)" in printed
+    (comparison,) = _read(out)["comparisons"]
+    assert comparison["difference"] == {"value": 0.0, "low": None, "high": None}

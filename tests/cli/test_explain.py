@@ -113,3 +113,35 @@ def test_impossible_wishes_get_a_sentence(fails: Run, model: Path, table: Path, 
 def test_an_average_of_networks_cannot_be_explained(run: Run, fails: Run, table: Path, tmp_path: Path) -> None:
     run("fit", table, "-t", "outcome", "-s", "aode", "-m", tmp_path / "m.json")
     assert "not a sum over features" in fails("explain", tmp_path / "m.json", table)
+
+
+def test_a_row_is_explained_as_it_is_predicted_whatever_else_is_in_the_table(run: Run, tmp_path: Path) -> None:
+    path, model, new = tmp_path / "t.csv", tmp_path / "m.json", tmp_path / "new.csv"
+    path.write_text("ok,x,y\n" + "TRUE,a,u\nFALSE,b,v\nTRUE,b,u\n" * 8)
+    run("fit", path, "-t", "y", "-m", model)
+    new.write_text("ok,x\nTrue,a\nfalse,b\n1,b\n")
+    chances = run("predict", model, new, "--proba").stdout.splitlines()[1:]
+    for row, line in enumerate(chances, 1):
+        told = run("explain", model, new, "--row", row)
+        assert f"{100 * float(line.split(',')[2]):.1f} % after" in told.stdout
+        assert "1 of the 3 cells of 'ok', such as '1', is no level that the model knows" in told.stderr
+    assert "ok = False" in run("explain", model, new, "--row", 2).stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "a rather long name of a measurement that was made", "\x1b[31mred\x1b[0m", "日本" * 6]
+)
+def test_bars_do_not_wrap_on_a_narrow_screen(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from rich.cells import cell_len
+
+    monkeypatch.setenv("COLUMNS", "40")
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path.write_text(f"{name},z,y\n" + "a,c,u\nb,d,v\na,d,u\nb,c,v\n" * 12, encoding="utf-8")
+    run("fit", path, "-t", "y", "-m", model)
+    printed = run("explain", model, path).stdout
+    lines = printed.splitlines()[1:-1]
+    assert max(cell_len(line.rstrip()) for line in lines) <= 40
+    assert sum("│" in line for line in lines) == 4  # the prior, two features, and the sum, each a whole bar
+    assert sum("█" in line for line in lines) == sum("█" in line for line in lines if "│" in line)

@@ -117,3 +117,26 @@ def test_what_would_fail_is_told_before_anything_runs(run, tmp_path):
     assert "data sets that are not here: 'irsi'; MARGINBAYES_DATA names the folder for them" in told
     assert "experiment 'f' is of the kind 'classfy'; there are classify, " in told
     assert "method 'fine'" not in told
+
+
+def test_records_of_another_study_are_refused(run, fails, study):
+    run("study", "run", study, "--quick")
+    Path("other.toml").write_text(TEXT.replace("folds = 2", "folds = 3"))
+    said = fails("report", "other.toml", "--run", "runs/small", "-o", "r.md")
+    assert said.startswith("none of the 2 records in runs/small is of a task of other.toml; name the folder of its")
+    assert not Path("r.md").exists()
+
+
+def test_the_summary_names_a_command_that_runs_and_counts_what_is_finished(run, study):
+    run("study", "run", study, "--quick")
+    Path("sub").mkdir()
+    Path(study).rename("sub/small.toml")
+    run("report", "sub/small.toml", "-o", "r.md")
+    assert "`marginbayes study run sub/small.toml`: 2 tasks finished, 0.0 hours" in Path("r.md").read_text()
+
+
+def test_more_folds_than_rows_are_told_before_anything_runs(run, study):
+    assert "will fail" not in run("study", "plan", study).stderr
+    Path(study).write_text(TEXT.replace("folds = 2", "folds = 151"))
+    told = " ".join(run("study", "plan", study).stderr.split())
+    assert "will fail: experiment 'e': folds = 151 needs as many rows, but iris has 150" in told

@@ -100,6 +100,10 @@ def test_bad_input_is_one_sentence(fails: Run, run: Run, proof: Path, table: Pat
     garbage = tmp_path / "garbage.json"
     garbage.write_text("{")
     assert "garbage.json is not JSON" in fails("verify", garbage, table)
+    run("fit", table, "-t", "outcome", "-m", garbage)
+    assert fails("verify", garbage, table) == (
+        f"{garbage} is no certificate; 'marginbayes fit --certificate FILE' writes one"
+    )
     assert "has no column 'age'" in fails("verify", proof, _without(table, "age"))
     assert (
         "comes without a proof"

@@ -92,7 +92,7 @@ def test_another_encoding_or_separator_can_be_named(tmp_path: Path) -> None:
         (",a\n0,1\n", "column 1 has no name"),
         ("", r"t\.csv is empty"),
         ("a;b\n1;2\n", "seems to be separated by ';'"),
-        ("a\tb\n1\t2\n", r"seems to be separated by a tab, not ','.*--separator \$'.t'"),
+        ("a\tb\n1\t2\n", r"seems to be separated by a tab, not ','.*--separator '.t'"),
         ('a,b\n"open,2\n', r"t\.csv, line 2: "),
     ],
 )

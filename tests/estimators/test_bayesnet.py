@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -417,3 +418,14 @@ def test_a_frame_of_costs_is_read_by_its_labels_whatever_they_are() -> None:
         assert np.array_equal(clf.predict(X, cost=without_index), expected)
     with pytest.raises(ValueError, match="must be called as the classes, 'no', 'yes', not 'a', 'b'"):
         clf.predict(X, cost=pl.DataFrame(costs, schema=["a", "b"]))
+
+
+def test_what_is_no_prior_or_cost_is_named_with_its_value() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = BayesNetClassifier("nb").fit(X, y)
+    for prior in ("uniform", ["a", "b"], 0.5):
+        with pytest.raises(ValueError, match=f"prior must be 2 numbers .* not {re.escape(repr(prior))}"):
+            clf.predict_proba(X, prior=prior)
+    for cost in ("zero-one", [[0, "a"], [1, 0]], {0: {1: 2.0}}, [[0, 1], [1]]):
+        with pytest.raises(ValueError, match=f"cost must be a 2 x 2 matrix .* not {re.escape(repr(cost))}"):
+            clf.predict(X, cost=cost)

@@ -56,8 +56,11 @@ def test_a_class_may_be_absent_from_a_batch_or_weigh_nothing_but_must_exist() ->
     [
         (math.nan, None, "NaN or infinity passed to sample_weight: row 0"),
         (-1.0, None, "Negative values in data passed to sample_weight: row 0"),
-        (None, {"a": -1.0}, "Negative values in data passed to class_weight: row 1"),
-        (None, {"a": math.nan}, "NaN or infinity passed to class_weight: row 1"),
+        (None, {"a": -1.0}, r"class_weight\['a'\]=-1.0 must be a number that is not negative"),
+        (None, {"a": math.nan}, r"class_weight\['a'\]=nan must be a number"),
+        (["a", "b", "c"], None, r"sample_weight must be one number for each row, not \['a', 'b', 'c'\]"),
+        ("heavy", None, "sample_weight must be one number for each row, not 'heavy'"),
+        (None, {"a": "heavy"}, r"class_weight\['a'\]='heavy' must be a number"),
         (1e300, {"a": 1e300}, "NaN or infinity passed to class_weight: row 1"),
         (None, "heavy", "class_weight='heavy' is not known"),
     ],

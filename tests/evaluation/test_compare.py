@@ -84,13 +84,14 @@ def test_a_classifier_does_not_differ_from_itself() -> None:
         assert result.p_value == 1.0
 
 
-def test_a_constant_gain_has_no_p_value() -> None:
+def test_a_constant_gain_has_neither_interval_nor_p_value() -> None:
     worse = [_outcome("b", np.array([False, True]), f) for f in range(3)]
     better = [_outcome("a", np.array([True, True]), f) for f in range(3)]
     result = compare(better, worse)
     assert result.difference.value == 0.5
     assert math.isnan(result.p_value)
     assert result.to_dict()["p_value"] is None
+    assert result.to_dict()["difference"] == {"value": 0.5, "low": None, "high": None}
 
 
 def test_the_same_gain_from_other_rates_is_no_spread() -> None:

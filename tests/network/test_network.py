@@ -142,3 +142,11 @@ def test_a_row_of_a_pandas_frame_is_evidence() -> None:
     series = pd.Series(given, dtype=object)
     np.testing.assert_array_equal(network.query("v0", series), network.query("v0", given))
     assert network.most_probable(series) == network.most_probable(given)
+
+
+@pytest.mark.parametrize("n", [-1, 2.5, "3", True])
+def test_what_is_no_number_of_rows_cannot_be_drawn(n: object) -> None:
+    net = random_network(np.random.default_rng(0), Dag.naive(["y", "a"]))
+    with pytest.raises(ValueError, match=f"n={n!r} must be a whole number, at least 0"):
+        net.sample(n)
+    assert len(net.sample(0)) == 0

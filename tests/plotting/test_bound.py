@@ -71,6 +71,8 @@ def test_results_of_learners_and_fitted_classifiers_are_drawn() -> None:
     data = load_iris(as_frame=True)
     classifier = BayesNetClassifier(ExactScore("mdl")).fit(data.data, data.target)
     assert list(BoundDisplay.from_estimator(classifier).lines_) == ["ExactScore"]
+    named = BayesNetClassifier("exact-mdl").fit(data.data, data.target)
+    assert list(BoundDisplay.from_estimator(named).lines_) == ["exact-mdl"]
 
 
 def test_given_axes_are_used() -> None:

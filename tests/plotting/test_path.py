@@ -92,3 +92,18 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason() -> None:
         ScorePathDisplay.from_result(StructureResult(Dag.naive(["y", "a"])))
     with pytest.raises(TypeError, match="BayesNetClassifier has no structure_result_; give a fitted"):
         ScorePathDisplay.from_estimator(BayesNetClassifier())
+
+
+def test_a_structure_given_by_name_is_called_so_in_the_legend() -> None:
+    from sklearn.datasets import load_iris
+
+    data = load_iris(as_frame=True)
+    classifier = BayesNetClassifier("tan-cr").fit(data.data, data.target)
+    assert list(ScorePathDisplay.from_estimator(classifier).lines_) == ["tan-cr"]
+
+
+def test_a_path_of_one_step_is_a_dot_in_the_legend_too() -> None:
+    (handle,) = ScorePathDisplay({"short": UP[:1]}).plot().ax_.get_legend().legend_handles
+    assert (handle.get_linestyle(), handle.get_marker()) == ("None", "o")
+    (handle,) = ScorePathDisplay({"long": UP}).plot().ax_.get_legend().legend_handles
+    assert (handle.get_linestyle(), handle.get_marker()) == ("-", "None")

@@ -97,10 +97,34 @@ def test_an_estimator_with_two_classes_is_drawn() -> None:
     assert display.name == "BayesNetClassifier"
 
 
-def test_an_estimator_with_three_classes_is_refused() -> None:
+@pytest.mark.parametrize("positive", ["class_0", "class_2"])
+def test_of_three_classes_one_is_drawn_against_the_rest(positive: str) -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
-    with pytest.raises(ValueError, match="has 3 classes"):
-        ReliabilityDisplay.from_estimator(BayesNetClassifier("nb").fit(X, y), X, y)
+    names = y.map(lambda k: f"class_{k}")
+    model = BayesNetClassifier("nb").fit(X, names)
+    chances = model.predict_proba(X)[:, int(positive[-1])]
+    expected = ReliabilityDisplay.compute(names == positive, chances, pos_label=True, n_bins=4, strategy="quantile")
+    options = {"pos_label": positive, "n_bins": 4, "strategy": "quantile"}
+    for display in (
+        ReliabilityDisplay.from_estimator(model, X, names, **options),
+        ReliabilityDisplay.from_predictions(names, chances, **options),
+    ):
+        np.testing.assert_array_equal(display.prob_true, expected.prob_true)
+        np.testing.assert_array_equal(display.prob_pred, expected.prob_pred)
+        assert display.event == f"class '{positive}'"
+    wider = ReliabilityDisplay.from_estimator(model, X, names, confidence=0.99, **options)
+    assert (wider.high - wider.low > expected.high - expected.low).all()
+
+
+def test_which_of_three_classes_must_be_said() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = BayesNetClassifier("nb").fit(X, y)
+    with pytest.raises(ValueError, match="has 3 classes; say with pos_label which one, 0, 1 and 2"):
+        ReliabilityDisplay.from_estimator(model, X, y)
+    with pytest.raises(ValueError, match="pos_label=7 is none of the labels 0, 1 and 2"):
+        ReliabilityDisplay.from_predictions(y, np.full(len(y), 0.5), pos_label=7)
+    with pytest.raises(ValueError, match="no label of y, such as '0', is a class; the classes are 0, 1 and 2"):
+        ReliabilityDisplay.from_estimator(model, X, y.astype(str), pos_label=1)
 
 
 def test_a_class_that_is_not_there_is_refused() -> None:

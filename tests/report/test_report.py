@@ -133,6 +133,14 @@ def test_the_summary_has_a_row_for_each_finished_set_and_the_published_number(re
     text = summary(load_study(STUDY), records)
     assert re.search(r"^\| iris \| [\d.]+ ± [\d.]+ \(94.00\)", text, re.M)
     assert "failed: vote, NB" in text
+    done = sum(r.status == "done" for r in records)
+    assert f"`marginbayes study run peharz2012.toml`: {done} tasks finished, 1 failed or given up" in text
+
+
+def test_records_of_other_studies_are_not_counted(records):
+    study = load_study(STUDY)
+    strange = [replace(r, key=f"other/{r.key}", seconds=1e9) for r in records]
+    assert summary(study, [*records, *strange]) == summary(study, records)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ __all__ = [
     "CAUSES",
     "WIDEST",
     "cell",
+    "counted",
     "errors",
     "grid",
     "needed",
@@ -77,6 +78,11 @@ def notes() -> Iterator[None]:
 def printable(value: Any) -> str:
     """Text of a value in which nothing can move the cursor or change the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def counted(n: int, what: str) -> str:
+    """A number and what it counts: "1 edge", "2 edges", "3 classes"."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def cell(value: Any, style: str = "") -> Text:

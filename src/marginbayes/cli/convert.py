@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from marginbayes.cli.console import output
+from marginbayes.cli.console import counted, output
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="A .json, .bif, .xmlbif or .xml file.", show_default=False)]
 Destination = Annotated[
@@ -36,7 +36,7 @@ def convert(source: Source, destination: Destination, target: Target = None) -> 
     network = read_network(source, target)
     write_network(network, destination)
     output().print(
-        f"{destination}: {len(network.dag.names)} variables, {len(network.dag.edges)} edges, "
+        f"{destination}: {counted(len(network.dag.names), 'variable')}, {counted(len(network.dag.edges), 'edge')}, "
         f"class {network.schema.target.name!r}",
         soft_wrap=True,
     )

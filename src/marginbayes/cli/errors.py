@@ -94,6 +94,8 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = error.filename or ("what is printed" if error.errno in NO_ROOM else "")
         text = f"{error.strerror}: {where}" if where else error.strerror
+        if error.errno == errno.ENOENT and where:
+            text = f"there is no file {where}"
     elif isinstance(error, ModuleNotFoundError) and error.name:
         text = f'this needs {error.name}: pip install "marginbayes[cli]"'
     elif isinstance(error, MemoryError):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from marginbayes.cli.tables import Table
     from marginbayes.plotting.evidence import EvidenceDisplay
 
+# Columns between and beside the cells of the table, zero itself and what rounding may add to the bars; least for them.
+FRAME, LEAST_BAR = 13, 8
+
 Row = Annotated[int, typer.Option("--row", "-r", min=1, help="Which row; the first row of data is 1.")]
 Target = Annotated[
     str | None,
@@ -68,10 +71,13 @@ def explain(
     """
     import numpy as np
 
+    from marginbayes.cli.features import features_for
     from marginbayes.cli.labels import find_label
     from marginbayes.cli.models import check_writable, load_model
     from marginbayes.cli.predict import read_for
-    from marginbayes.cli.tables import Reading, features_for
+    from marginbayes.cli.tables import Reading
+    from marginbayes.data.frame import read_frame
+    from marginbayes.estimators.explain import explain as account
     from marginbayes.plotting.evidence import EvidenceDisplay
 
     if plot is not None:
@@ -93,9 +99,11 @@ def explain(
     table = read_for(classifier, data, Reading(separator, encoding, decimal))
     if row > len(table.frame):
         raise ValueError(f"{table.name} has {len(table.frame)} rows, so there is no row {row}")
-    X = features_for(classifier.schema_, table, ignore_extra=ignore_extra).iloc[[row - 1]]
+    X = features_for(classifier.schema_, table, ignore_extra=ignore_extra)
+    # All rows are encoded, as predict does: a column of another type shows in the whole column only.
+    rows = classifier.schema_.encode(read_frame(X)).take(np.array([row - 1]))
     with np.errstate(invalid="ignore"):  # without smoothing, after an infinite weight others are undefined
-        explanation = classifier.explain(X, **sides)
+        explanation = account(classifier.network_, rows, classifier.classes_, **sides)
         display = EvidenceDisplay.from_explanation(explanation, 0, max_features)
     _print(display, f"{table.name}, row {row}")
     say(output(), _conclusion(display, _truth(table, classifier.schema_.target.name, row)))
@@ -115,8 +123,11 @@ def _print(display: EvidenceDisplay, where: str) -> None:
     say(console, title, "bold")
     table = grid("", "nats", "", right=("nats",))
     table.show_header = False
+    for column in table.columns[1:]:  # what is too long is broken in the first column
+        column.no_wrap = True
     bars = display.bars()
-    scale = _Scale.of([weight for _, weight, _ in bars], _room(console.width, [label for label, _, _ in bars]))
+    room = _room(console.width, [label for label, _, _ in bars], [_nats(weight) for _, weight, _ in bars])
+    scale = _Scale.of([weight for _, weight, _ in bars], room)
     for k, (label, weight, color) in enumerate(bars):
         style = {FOR: "blue", AGAINST: "dark_orange"}.get(color, "dim" if k < len(bars) - 1 else "bold")
         bar = scale.bar(weight, style, fancy=console.encoding.lower().startswith("utf"))
@@ -128,9 +139,11 @@ def _nats(weight: float) -> str:
     return "undefined" if math.isnan(weight) else f"{weight:+.2f}"
 
 
-def _room(width: int, labels: list[str]) -> int:
-    """Columns left for the bars beside the longest label and the numbers."""
-    return max(16, width - max(map(len, labels)) - 18)
+def _room(width: int, labels: list[str], numbers: list[str]) -> int:
+    """Columns left for the bars beside the longest label and number; a few where a label has to be broken for them."""
+    longest = max(cell(label).cell_len for label in labels)
+    rest = width - max(map(len, numbers)) - FRAME
+    return max(LEAST_BAR, rest - longest) if longest + LEAST_BAR <= rest else max(LEAST_BAR, rest // 3)
 
 
 @dataclass(frozen=True)

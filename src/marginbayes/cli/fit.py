@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbayes.cli import options
-from marginbayes.cli.console import cell, grid, needed, note, output, working
+from marginbayes.cli.console import cell, counted, grid, needed, note, output, working
 from marginbayes.cli.errors import INTERRUPTED
 from marginbayes.cli.sequences import Order, SequenceColumn, Window, build_labeler, check_alone, with_ids
 from marginbayes.cli.settings import chosen
@@ -139,7 +139,8 @@ def fit(
     set_limits(classifier, asked, {"time_limit": time_limit, "gap": gap, "checkpoint": checkpoint})
     if certificate is not None:
         _check_proof(classifier, asked, parameters.value)
-    table = with_ids(read_data(data, Reading(separator, encoding, decimal)), sequence)
+    reading = Reading(separator, encoding, decimal)
+    table = with_ids(read_data(data, reading, categorical=choices.categorical), sequence)
     for name in choices.categorical:
         check_column(name, table)
     rows = training(table, target, drop or (), weight, sequence)
@@ -204,10 +205,16 @@ def _check_proof(classifier: Any, asked: str, parameters: str) -> None:
     proved = isinstance(getattr(classifier, "structure", None), (ExactMargin, ExactScore, TunedMargin))
     if proved or parameters in PROVED:
         return
-    exact = "an exact structure, or " if hasattr(classifier, "structure") else ""
+    if hasattr(classifier, "sequence_ids"):
+        from marginbayes.sequence.learners.names import NAMES
+
+        remedy = f"--parameters {', '.join(name for name in PROVED if name in NAMES)}"
+    else:
+        other = "" if hasattr(classifier, "structure") else "tan with "
+        remedy = f"an exact structure such as exact-mdl, or {other}--parameters {', '.join(PROVED)}"
     raise ValueError(
         f"{asked} with --parameters {parameters} comes without a proof, so there is no certificate to write; "
-        f"choose {exact}--parameters {', '.join(PROVED)}"
+        f"choose {remedy}"
     )
 
 
@@ -228,8 +235,8 @@ def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, al
     table = _schema_table(classifier.schema_, rows, None if all_columns else MOST_COLUMNS)
     output(max(console.width, _narrowest(table))).print(table)
     console.print(
-        f"{_counted_rows(classifier, rows)}, {len(classifier.schema_.features)} features, "
-        f"{len(classifier.classes_)} classes; "
+        f"{_counted_rows(classifier, rows)}, {counted(len(classifier.schema_.features), 'feature')}, "
+        f"{counted(len(classifier.classes_), 'class')}; "
         f"learned in {seconds:.2f} s"
     )
     for part, values in chosen(classifier).items():
@@ -244,7 +251,8 @@ def _report(classifier: Any, rows: Training, seconds: float, accuracy: float, al
 
 def _counted_rows(classifier: Any, rows: Training) -> str:
     sequence = getattr(classifier, "sequence", None)
-    return f"{len(rows.y)} rows" + ("" if sequence is None else f" in {rows.X[sequence].nunique()} sequences")
+    within = "" if sequence is None else f" in {counted(rows.X[sequence].nunique(), 'sequence')}"
+    return f"{counted(len(rows.y), 'row')}{within}"
 
 
 def _schema_table(schema: Schema, rows: Training, most: int | None) -> Any:
@@ -283,8 +291,10 @@ def _kind(variable: Variable) -> str:
 
 
 def _levels(variable: Variable) -> str:
+    from marginbayes.data.schema import listed_level
+
     if variable.cuts is None:
-        return ", ".join("missing" if level is None else str(level) for level in variable.levels)
+        return ", ".join("missing" if level is None else listed_level(level) for level in variable.levels)
     extra = ["missing"] if variable.levels[-1] is None else []
     return ", ".join([*(f"{cut:.5g}" for cut in variable.cuts), *extra]) or "no cut: tells nothing of the class"
 

@@ -166,11 +166,19 @@ Drop = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _character(text: str | None) -> str | None:
+    """A separator as it is meant: a backslash and a t are a tab, which is hard to type."""
+    return "\t" if text == "\\t" else text
+
+
 Separator = Annotated[
     str | None,
     typer.Option(
+        callback=_character,
         metavar="CHAR",
-        help="What separates the cells of a text file, if not what its name says.",
+        help="What separates the cells of a text file, if not what its name says; '\\t' is a tab.",
         rich_help_panel=READING,
         show_default=False,
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.cli.console import note
+from marginbayes.cli.console import counted, note
 from marginbayes.cli.labels import match_labels, text_of
 from marginbayes.cli.sequences import sequence_tasks, with_ids
 from marginbayes.cli.tables import Reading, Table, Training, check_column, read_data, training
@@ -59,12 +59,12 @@ def make_plan(
 ) -> FoldPlan:
     """The plan that the options describe."""
     _check_choice(testing)
-    table = with_ids(read_data(data, reading), testing.sequence)
+    table = with_ids(read_data(data, reading, categorical=categorical), testing.sequence)
     for name in categorical:
         check_column(name, table)
-    rows = training(table, target, drop, sequence=testing.sequence)
     if testing.test is not None:
-        return _against_file(rows, table, testing.test, reading, drop, testing.sequence)
+        return _against_file(table, testing.test, reading, target, drop, testing.sequence)
+    rows = training(table, target, drop, sequence=testing.sequence)
     if testing.split:
         return _by_split(rows, table)
     return _by_folds(rows, table, testing)
@@ -113,7 +113,7 @@ def _note_small(small: dict[Any, int], folds: int) -> None:
 
 
 def _against_file(
-    rows: Training, table: Table, test: str, reading: Reading, drop: tuple[str, ...], sequence: str | None
+    table: Table, test: str, reading: Reading, target: str | None, drop: tuple[str, ...], sequence: str | None
 ) -> FoldPlan:
     import pandas as pd
 
@@ -121,8 +121,11 @@ def _against_file(
 
     text = [c for c, column in table.frame.items() if pd.api.types.is_string_dtype(column.dtype)]
     other = with_ids(read_data(test, reading, text), sequence)
-    dropped = [name for name in drop if name in other.frame.columns]
-    asked = training(other, rows.target, dropped, sequence=rows.sequence)
+    for name in drop:  # which one of the two tables may lack
+        if name not in other.frame.columns:
+            check_column(name, table)
+    rows = training(table, target, [name for name in drop if name in table.frame.columns], sequence=sequence)
+    asked = training(other, rows.target, [name for name in drop if name in other.frame.columns], sequence=sequence)
     X = _same_columns(rows.X, asked.X, other)
     known = np.unique(rows.y)
     truth = match_labels(asked.y, known)
@@ -142,8 +145,10 @@ def _same_columns(train: Any, test: Any, other: Table) -> Any:
         raise ValueError(f"{other.name} lacks the column {missing[0]!r} of the training data")
     extra = [c for c in test.columns if c not in train.columns]
     if extra:
+        which, them = ("column", "it") if len(extra) == 1 else ("columns", "them")
         raise ValueError(
-            f"{other.name} has the column {extra[0]!r}, which the training data lack; leave it out with --drop"
+            f"{other.name} has the {which} {_some([repr(c) for c in extra])}, which the training data lack; "
+            f"leave {them} out with --drop"
         )
     return test[list(train.columns)]
 
@@ -188,9 +193,8 @@ def _plan(
 ) -> FoldPlan:
     labels, counts = np.unique(rows.y, return_counts=True)
     most = f"{labels[counts.argmax()]} ({counts.max() / counts.sum():.1%})"
-    about = (
-        f"{table.name}: {len(rows.y)} rows, {rows.n_features} features, {len(labels)} classes, most often {most}; {how}"
-    )
+    sizes = counted(len(rows.y), "row"), counted(rows.n_features, "feature"), counted(len(labels), "class")
+    about = f"{table.name}: {', '.join(sizes)}, most often {most}; {how}"
     named = {"data": table.name, "target": rows.target, "rows": len(rows.y), "features": rows.n_features}
     return FoldPlan(tasks, n_tasks, classes, about, {**named, **settings}, tested)
 

@@ -67,9 +67,10 @@ def predict(
 
     Example: `marginbayes predict model.json new.csv --proba --out answers.csv`
     """
+    from marginbayes.cli.features import features_for
     from marginbayes.cli.models import check_writable, load_model
     from marginbayes.cli.sequences import labeler_features
-    from marginbayes.cli.tables import Reading, check_column, features_for
+    from marginbayes.cli.tables import Reading, check_column
 
     if out is not None:
         check_writable(out)
@@ -105,7 +106,8 @@ def read_for(classifier: Any, data: str, reading: Reading, keep: Sequence[str] =
     Columns to keep that the model does not use are text in which nothing is missing: an identifier comes out as it
     went in.
     """
-    from marginbayes.cli.tables import read_data, text_columns
+    from marginbayes.cli.features import text_columns
+    from marginbayes.cli.tables import read_data
 
     schema = classifier.schema_
     used = {*(variable.name for variable in schema.features), getattr(classifier, "sequence", None)}

@@ -89,11 +89,11 @@ def _worst(result: Evaluation, labels: list[str]) -> Any:
 def comparison_line(comparison: Comparison) -> str:
     """One sentence: the difference, its interval and its p-value."""
     gain, p = comparison.difference, comparison.p_value
-    sure = "no spread, so no test" if math.isnan(p) else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return (
-        f"{comparison.first} against {comparison.second}: accuracy {_signed(gain.value)} "
-        f"(95 % interval {_signed(gain.low)} to {_signed(gain.high)}, {sure}; {comparison.method})"
-    )
+    told = f"{comparison.first} against {comparison.second}: accuracy {_signed(gain.value)}"
+    if math.isnan(gain.low):
+        return f"{told} (the same in every fold, so no interval and no test)"
+    sure = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return f"{told} (95 % interval {_signed(gain.low)} to {_signed(gain.high)}, {sure}; {comparison.method})"
 
 
 def reliability(outcomes: Sequence[Outcome], result: Evaluation) -> ReliabilityDisplay:

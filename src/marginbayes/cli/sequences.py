@@ -99,7 +99,7 @@ def with_ids(table: Table, sequence: str | None) -> Table:
 
 def labeler_features(labeler: SequenceLabeler, table: Table, ignore_extra: bool, keep: Sequence[str]) -> Any:
     """What a labeler predicts from: its features and its column of ids, as at fit."""
-    from marginbayes.cli.tables import features_for
+    from marginbayes.cli.features import features_for
 
     sequence = labeler.sequence
     if not isinstance(sequence, str):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginbayes.cli import options
-from marginbayes.cli.console import cell, grid, output, printable, say
+from marginbayes.cli.console import cell, counted, grid, output, printable, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,8 +66,8 @@ def _show_average(classifier: Any, wants_graph: bool) -> None:
     schema = classifier.schema_
     say(
         output(),
-        f"AODE: the average of {len(schema.features)} networks in each of which one feature, besides the class "
-        f"{schema.target.name!r}, is the parent of all others",
+        f"AODE: the average of {counted(len(schema.features), 'network')} in each of which one feature, besides the "
+        f"class {schema.target.name!r}, is the parent of all others",
     )
     table = grid("variable", "levels", right=("levels",))
     for variable in schema.variables:
@@ -138,8 +138,8 @@ def _label(network: Network, i: int, host: int | None, information: dict[tuple[s
 def _sizes(network: Network) -> str:
     whole = "" if network.normalized else ", subnormalised"
     return (
-        f"{len(network.dag.names)} variables, {len(network.dag.edges)} edges, "
-        f"{network.n_parameters} free parameters{whole}\n"
+        f"{counted(len(network.dag.names), 'variable')}, {counted(len(network.dag.edges), 'edge')}, "
+        f"{counted(network.n_parameters, 'free parameter')}{whole}\n"
         "behind each name: (levels), information in nats from the variable above it, then from other parents"
     )
 

@@ -149,6 +149,16 @@ def _keep(file: Path, folder: Path) -> None:
     write_text(folder / file.name, file.read_text("utf-8"))
 
 
+def _check_own(chosen: Study, records: Records, file: Path) -> None:
+    """Refuse records none of which is of a task of the study: they are those of another."""
+    known = records.by_key()
+    if known and not any(task.key in known for task in chosen.tasks()):
+        raise ValueError(
+            f"none of the {len(known)} records in {records.path.parent} is of a task of {file}; name the folder of its "
+            "own run by --run"
+        )
+
+
 def _kept(folder: Path) -> Path:
     """The study of a run."""
     found = sorted(folder.glob("*.toml"))
@@ -233,6 +243,7 @@ def report(
         raise ValueError(
             f"there are no records in {records.path.parent}; run the study first, or name its folder by --run"
         )
+    _check_own(chosen, records, file)
     if out.suffix.lower() == ".md":
         write_text(out, summary(chosen, records))
     else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,14 @@ from numpy.typing import NDArray
 from marginbayes.cli.console import note, working
 from marginbayes.cli.labels import label_array, text_of
 
-if TYPE_CHECKING:
-    from marginbayes.data.schema import Schema, Variable
-
 __all__ = [
     "Reading",
     "Table",
     "Training",
     "check_column",
-    "features_for",
     "find_set",
+    "listed",
     "read_data",
-    "text_columns",
     "training",
 ]
 
@@ -57,6 +54,7 @@ class Table:
     train: NDArray[np.intp] | None = None
     test: NDArray[np.intp] | None = None
     ids: Any = None
+    codes: Mapping[str, str] = field(default_factory=dict)  # columns of numbers written like codes, and one of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,17 +80,24 @@ class Training:
 # -- reading
 
 
-def read_data(source: str, reading: Reading, text_columns: Sequence[str] = (), kept: Sequence[str] = ()) -> Table:
+def read_data(
+    source: str,
+    reading: Reading,
+    text_columns: Sequence[str] = (),
+    kept: Sequence[str] = (),
+    categorical: Sequence[str] | None = None,
+) -> Table:
     """Table of a file or of a data set; the text columns of a text file stay strings whatever they look like.
 
-    In the columns to be kept no text means that a cell is missing.
+    In the columns to be kept no text means that a cell is missing. Categorical columns, where some may be named, stay
+    as they are written if they are written like codes.
     """
     path = Path(source)
     _check_encoding(reading.encoding)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError(f"{source} is no ordinary file, and a table is read twice; write it to a file first")
     with working(f"reading {source}"):
-        table = _decoded(path, reading, text_columns, kept) if path.is_file() else _load(source, path)
+        table = _decoded(path, reading, text_columns, kept, categorical) if path.is_file() else _load(source, path)
     if not len(table.frame):
         raise ValueError(f"{source} has no rows")
     return table
@@ -134,9 +139,20 @@ def _check_encoding(name: str) -> None:
         raise ValueError(f"there is no encoding {name!r}; some that are: utf-8, latin-1, cp1252") from None
 
 
-def _decoded(path: Path, reading: Reading, text_columns: Sequence[str], kept: Sequence[str]) -> Table:
+def _decoded(
+    path: Path,
+    reading: Reading,
+    text_columns: Sequence[str],
+    kept: Sequence[str],
+    categorical: Sequence[str] | None,
+) -> Table:
     try:
-        return _read_file(path, reading, text_columns, kept)
+        table = _read_file(path, reading, text_columns, kept)
+        return (
+            table
+            if categorical is None or _suffix(path) not in TEXT_FILES
+            else _with_codes(table, path, reading, categorical)
+        )
     except UnicodeError as error:
         raise ValueError(f"{path} is not {reading.encoding} text: {error}") from None
 
@@ -144,13 +160,12 @@ def _decoded(path: Path, reading: Reading, text_columns: Sequence[str], kept: Se
 def _read_file(path: Path, reading: Reading, text_columns: Sequence[str], kept: Sequence[str]) -> Table:
     from marginbayes import datasets
 
-    suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
-    if (text_columns or kept) and suffix in TEXT_FILES:
+    if (text_columns or kept) and _suffix(path) in TEXT_FILES:
         from marginbayes.datasets.files import read_delimited
 
         frame = read_delimited(
             path,
-            separator=TEXT_FILES[suffix] if reading.separator is None else reading.separator,
+            separator=_separator(path, reading),
             encoding=reading.encoding,
             decimal=reading.decimal,
             text_columns=text_columns,
@@ -162,6 +177,25 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str], kept: 
         )
     frame.columns = [str(name) for name in frame.columns]
     return Table(str(path), frame)
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def _separator(path: Path, reading: Reading) -> str:
+    return TEXT_FILES[_suffix(path)] if reading.separator is None else reading.separator
+
+
+def _with_codes(table: Table, path: Path, reading: Reading, categorical: Sequence[str]) -> Table:
+    """The table with the categorical columns that are written like codes as text, and what other columns look so."""
+    from marginbayes.cli.codes import looks_like_codes, written_as_codes
+
+    how = {"separator": _separator(path, reading), "encoding": reading.encoding}
+    numbers = list(table.frame.select_dtypes("number").columns)
+    kept = written_as_codes(path, [name for name in numbers if name in categorical], **how)
+    codes = looks_like_codes(path, [name for name in numbers if name not in categorical], **how)
+    return replace(table, frame=table.frame.assign(**kept), codes=codes)
 
 
 # -- what to learn from
@@ -177,7 +211,7 @@ def training(
     """Features and labels of a table; rows without a label are left out, with a note, but not out of sequences."""
     name = table.target if target is None else target
     if name is None:
-        columns = _listed(list(table.frame.columns))
+        columns = listed(list(table.frame.columns))
         raise ValueError(f"say with --target which column of {table.name} is the class; it has {columns}")
     for column in (name, *drop, *([] if weight is None else [weight])):
         check_column(column, table)
@@ -200,6 +234,7 @@ def training(
     if not X.shape[1]:
         raise ValueError(f"{table.name} has no column left to learn from besides the target {name!r}")
     _note_numbers_in_text(X)
+    _note_codes([column for column in X.columns if column != sequence], name, table.codes)
     _note_quantity(frame[name], name)
     weights = None if weight is None else _weights(frame[weight], weight, labelled)
     return Training(X, label_array(frame[name], name), weights, name, labelled, sequence)
@@ -211,7 +246,7 @@ def check_column(name: str, table: Table) -> None:
         return
     columns = [str(c) for c in table.frame.columns]
     near = difflib.get_close_matches(name, columns, 2)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {_listed(columns)}"
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {listed(columns)}"
     raise ValueError(f"{table.name} has no column {name!r}; {hint}")
 
 
@@ -265,6 +300,21 @@ def _note_numbers_in_text(X: Any) -> None:
             )
 
 
+def _note_codes(features: Sequence[str], target: str, codes: Mapping[str, str]) -> None:
+    """Say which columns of numbers may be codes, of which the reader keeps the number alone."""
+    told = {name: f"{name!r} is read as numbers, so that {code!r} is {_number(code)}" for name, code in codes.items()}
+    for name in features:
+        if name in told:
+            remedy = f"--categorical {shlex.quote(name)} keeps them as they are written"
+            note(f"{told[name]}; if its cells are codes, {remedy}")
+    if target in told:
+        note(f"the class {told[target]} in all answers; put a letter in front of its labels if they are codes")
+
+
+def _number(code: str) -> str:
+    return text_of(float(code))
+
+
 def _spell_numbers(cells: Any) -> bool:
     import pandas as pd
 
@@ -284,71 +334,7 @@ def _weights(column: Any, name: str, places: NDArray[np.intp]) -> NDArray[np.flo
     return np.asarray(numbers)
 
 
-# -- what to predict from
-
-
-def text_columns(schema: Schema) -> list[str]:
-    """Features whose levels are strings: to be read as such, so that "007" does not become 7."""
-    return [v.name for v in schema.features if v.cuts is None and _all_strings(v)]
-
-
-def features_for(schema: Schema, table: Table, *, ignore_extra: bool, keep: Sequence[str] = ()) -> Any:
-    """The features of a model in a table, of the type they had at fit; a missing or extra column is an error."""
-    names, there = list(schema.names[1:]), list(table.frame.columns)
-    missing = [n for n in names if n not in there]
-    if missing:
-        raise ValueError(
-            f"{table.name} lacks {_counted('column', missing)} of the model; "
-            f"add {_pronoun(missing)}, with empty cells where a value is unknown"
-        )
-    extra = [n for n in there if n not in {*names, *keep, schema.target.name}]
-    if extra and not ignore_extra:
-        raise ValueError(
-            f"{table.name} has {_counted('column', extra)} that the model does not know; "
-            f"leave {_pronoun(extra)} out, or say --ignore-extra"
-        )
-    frame = table.frame[names].copy()
-    for variable in schema.features:
-        frame[variable.name] = _of_type(variable, frame[variable.name])
-        _note_strangers(variable, frame[variable.name])
-    return frame
-
-
-def _note_strangers(variable: Variable, column: Any) -> None:
-    """Say which column has not one cell that the model knows: it may be another column under the same name."""
-    cells = column.dropna()
-    levels = [level for level in variable.levels if level is not None]
-    if variable.cuts is None and levels and len(cells) and not {*cells.unique().tolist()} & {*levels}:
-        note(
-            f"no cell of {variable.name!r}, such as {cells.iloc[0]!r}, is a level that the model knows, such as "
-            f"{levels[0]!r}; all of them count as missing"
-        )
-
-
-def _of_type(variable: Variable, column: Any) -> Any:
-    """Cells as the level they mean where file and model differ in type: 1 and "1", 1.0 and 1."""
-    import pandas as pd
-
-    numbers = pd.api.types.is_numeric_dtype(column)
-    if variable.cuts is not None or numbers != _all_strings(variable):
-        return column
-    known = {text_of(level): level for level in variable.levels if level is not None}
-    return column.astype(object).map(lambda v: known.get(text_of(v), v), na_action="ignore")
-
-
-def _all_strings(variable: Variable) -> bool:
-    known = [level for level in variable.levels if level is not None]
-    return bool(known) and all(isinstance(level, str) for level in known)
-
-
-def _counted(what: str, names: list[str]) -> str:
-    return f"the {what} {names[0]!r}" if len(names) == 1 else f"{len(names)} {what}s ({_listed(names)})"
-
-
-def _pronoun(names: list[str]) -> str:
-    return "it" if len(names) == 1 else "them"
-
-
-def _listed(names: list[str], most: int = 8) -> str:
+def listed(names: list[str], most: int = 8) -> str:
+    """Names in a sentence, the first few of many."""
     shown = ", ".join(map(repr, names[:most]))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown

@@ -98,15 +98,19 @@ def _verified(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The document in a file; what is no JSON object is bad input, not a certificate that fails."""
+    """The document in a file; what does not call itself a certificate is bad input, not one that fails."""
     from marginbayes.verification import CertificateError, read_document
+    from marginbayes.verification.document import FORMAT
 
     if path.is_dir() or not path.exists():
         raise FileNotFoundError(f"{path} is a folder" if path.is_dir() else f"there is no file {path}")
     try:
-        return read_document(path)
+        document = read_document(path)
     except CertificateError as error:
         raise ValueError(str(error)) from None
+    if document.get("format") != FORMAT:
+        raise ValueError(f"{path} is no certificate; 'marginbayes fit --certificate FILE' writes one")
+    return document
 
 
 def _schema(document: Mapping[str, Any], path: Path) -> Sequence[Mapping[str, Any]]:

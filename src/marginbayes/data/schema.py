@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn, is_frame, missing_cells
 from marginbayes.data.rows import Rows, code_type
 
-__all__ = ["Schema", "Variable"]
+__all__ = ["Schema", "Variable", "listed_level"]
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
@@ -98,7 +98,7 @@ class Variable:
     def describe(self) -> str:
         """One line: the kind of variable, its levels or cuts, and why."""
         if self.cuts is None:
-            what, shown = _counted(self.cardinality, "level"), [str(v) for v in self.levels]
+            what, shown = _counted(self.cardinality, "level"), [listed_level(v) for v in self.levels]
         else:
             what, shown = f"number, {_counted(len(self.cuts), 'cut')}", [f"{c:g}" for c in self.cuts]
             what += " and a level for missing cells," if self.levels[-1] is None else ""
@@ -223,6 +223,11 @@ def _as_numbers(column: LevelColumn) -> NDArray[np.float64]:
                 "convert it to numbers, with NaN where a value is unknown"
             ) from None
     return np.array([*numbers, np.nan])[column.codes]
+
+
+def listed_level(level: Hashable) -> str:
+    """Text of a level in a list of levels: in quotes where a comma of its own would make it look like two."""
+    return repr(level) if isinstance(level, str) and "," in level else str(level)
 
 
 def _counted(n: int, what: str) -> str:

@@ -18,7 +18,7 @@ from marginbayes.datasets.dataset import pandas
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "read_delimited", "read_table"]
+__all__ = ["MISSING", "read_delimited", "read_table", "read_texts"]
 
 # "None" is left out on purpose: it is a level of many columns.
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "<NA>", "NULL", "null")
@@ -115,6 +115,29 @@ def read_delimited(
     )
 
 
+def read_texts(
+    path: Path,
+    names: Sequence[str],
+    *,
+    separator: str = ",",
+    missing: Sequence[str] = MISSING,
+    encoding: str = "utf-8",
+    n_rows: int | None = None,
+) -> pd.DataFrame:
+    """Cells of some columns as they are written in a text file, which was checked before; of all or the first rows."""
+    return pandas().read_csv(
+        path,
+        compression="gzip" if path.suffix.lower() == ".gz" else None,
+        sep=separator,
+        encoding=_without_mark(encoding),
+        keep_default_na=False,
+        na_values=list(missing),
+        dtype=str,
+        usecols=list(names),
+        nrows=n_rows,
+    )
+
+
 @contextmanager
 def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
     """Text of a plain or gzipped file; what cannot be decoded is a ValueError that names the file."""
@@ -147,7 +170,7 @@ def _check_rows(file: TextIO, path: Path, separator: str) -> list[str]:
     )  # pandas skips empty lines
     likely = max(LIKELY, key=first.count)
     if (separator == "," and likely == ";") or first.count(likely) > first.count(separator) == 0:
-        shown, said = ("a tab", "$'\\t'") if likely == "\t" else (repr(likely), repr(likely))
+        shown, said = ("a tab", "'\\t'") if likely == "\t" else (repr(likely), repr(likely))
         raise ValueError(
             f"{path} seems to be separated by {shown}, not {separator!r}: say so by the separator (--separator {said})"
         )

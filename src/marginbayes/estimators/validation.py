@@ -167,7 +167,7 @@ def check_prior(prior: Mapping[Any, float] | Any, classes: NDArray[Any]) -> Floa
         if unknown or lacking:
             raise ValueError(f"prior must give one number for each class; unknown: {unknown}, lacking: {lacking}")
         prior = [prior[c] for c in classes.tolist()]
-    values = np.asarray(prior, np.float64)
+    values = _numbers(prior)
     if values.shape != (len(classes),) or not (values >= 0).all() or not np.isclose(values.sum(), 1.0):
         raise ValueError(f"prior must be {len(classes)} numbers that are not negative and sum to one, not {prior!r}")
     return values
@@ -175,13 +175,21 @@ def check_prior(prior: Mapping[Any, float] | Any, classes: NDArray[Any]) -> Floa
 
 def check_cost(cost: Any, classes: NDArray[Any]) -> Floats:
     """Square matrix: row = true class, column = class that is predicted; a data frame is read by its labels."""
-    matrix = np.asarray(_by_labels(cost, classes.tolist()) if is_frame(cost) else cost, np.float64)
+    matrix = _numbers(_by_labels(cost, classes.tolist()) if is_frame(cost) else cost)
     if matrix.shape != (len(classes), len(classes)) or not np.isfinite(matrix).all():
         raise ValueError(
             f"cost must be a {len(classes)} x {len(classes)} matrix of numbers, "
-            "row = true class, column = predicted class"
+            f"row = true class, column = predicted class, not {cost!r}"
         )
     return matrix
+
+
+def _numbers(values: Any) -> Floats:
+    """An array of floats; a NaN where there is none in it, so that whoever asked can say what it should have been."""
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
 
 
 def _by_labels(cost: Any, classes: list[Any]) -> NDArray[Any]:

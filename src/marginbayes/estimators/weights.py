@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
+from marginbayes import checks
+
 __all__ = ["check_weights"]
 
 Floats = NDArray[np.float64]
@@ -44,6 +46,10 @@ def check_weights(
 def _of_rows(sample_weight: Any, y: NDArray[Any]) -> Floats:
     if sample_weight is None:
         return np.ones(len(y))
+    try:
+        np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight must be one number for each row, not {sample_weight!r}") from None
     if np.isscalar(sample_weight):
         weights = np.full(len(y), sample_weight, np.float64)
     else:  # a copy: class weights are multiplied in
@@ -71,7 +77,13 @@ def _of_classes(class_weight: Any, weights: Floats, y: NDArray[Any], classes: ND
     # If every class has its weight, more names are no mistake: a part of the rows may lack a class.
     if unknown and not all(label in class_weight for label in known):
         raise ValueError(f"class_weight names {unknown[0]!r}, which is none of the classes")
-    return np.array([float(class_weight.get(label, 1.0)) for label in own.tolist()])[codes]
+    return np.array([_of_class(class_weight, label) for label in own.tolist()])[codes]
+
+
+def _of_class(class_weight: Mapping[Any, Any], label: Any) -> float:
+    weight = class_weight.get(label, 1.0)
+    checks.not_negative(f"class_weight[{label!r}]", weight)
+    return float(weight)
 
 
 def _check_amounts(weights: Floats, what: str) -> None:

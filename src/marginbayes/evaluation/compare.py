@@ -26,6 +26,7 @@ class Comparison:
     first, second : str
         Their names.
     difference : Interval
+        Its ends are NaN where the folds do not differ, so that there is no interval.
     p_value : float
         Of the hypothesis that both are equally accurate; NaN if there is too little to tell.
     method : str
@@ -77,10 +78,10 @@ def _corrected_t(first: Sequence[Outcome], second: Sequence[Outcome]) -> Compari
     spread = float(gains.var(ddof=1)) if np.ptp(gains) else 0.0
     error = math.sqrt(spread * (1 / len(gains) + ratio))
     mean, freedom = float(gains.mean()), len(gains) - 1
-    reach = float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * error
-    # Without any spread a gain of zero is no gain, and any other cannot be judged.
-    p_value = math.nan if mean else 1.0
+    # Without any spread there is no interval; a gain of zero is no gain, and any other cannot be judged.
+    reach, p_value = math.nan, math.nan if mean else 1.0
     if error:
+        reach = float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * error
         p_value = 2 * float(stdtr(freedom, -abs(mean) / error))
     return _result(
         first,

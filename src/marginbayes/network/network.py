@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
@@ -156,6 +157,7 @@ class Network:
 
     def sample(self, n: int, random_state: int | np.random.Generator | None = None) -> Rows:
         """Rows drawn from the network by ancestral sampling."""
+        checks.whole("n", n)
         if not self.normalized:
             raise ValueError(
                 "rows can only be drawn from tables whose rows sum to one, and those of this network do not; learn it "

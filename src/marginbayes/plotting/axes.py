@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["dress", "new_axes"]
+__all__ = ["dress", "new_axes", "title_of"]
 
 
 def new_axes(ax: Axes | None) -> Axes:
@@ -17,6 +17,11 @@ def new_axes(ax: Axes | None) -> Axes:
     if ax is None:
         _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     return ax
+
+
+def title_of(learner: Any) -> str:
+    """How a legend calls a learner: by the short name it was given by, else by its class."""
+    return learner if isinstance(learner, str) else type(learner).__name__
 
 
 def dress(ax: Axes, x: str, y: str, legend: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marginbayes.plotting.axes import dress, new_axes
+from marginbayes.plotting.axes import dress, new_axes, title_of
 from marginbayes.solvers import Certificate
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ class BoundDisplay:
             raise TypeError(f"{type(estimator).__name__} has no structure_result_; give a fitted BayesNetClassifier")
         structure = estimator.structure_result_.certificate is not None
         result = estimator.structure_result_ if structure else estimator.parameter_result_
-        label = type(estimator.structure if structure else estimator.parameters).__name__
-        return cls.from_result(result, label="objective" if label == "str" else label, scale=scale, ax=ax)
+        label = title_of(estimator.structure if structure else estimator.parameters)
+        return cls.from_result(result, label=label, scale=scale, ax=ax)
 
     def points(self, label: str) -> Any:
         """Seconds, objectives and bounds, one line each; the best of each so far, where the solver also went back."""

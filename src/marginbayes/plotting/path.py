@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marginbayes.plotting.axes import dress, new_axes
+from marginbayes.plotting.axes import dress, new_axes, title_of
 from marginbayes.structure.base import Step, StructureResult
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ScorePathDisplay:
         """The display, drawn, of how a fitted classifier's structure was found."""
         if not hasattr(estimator, "structure_result_"):
             raise TypeError(f"{type(estimator).__name__} has no structure_result_; give a fitted BayesNetClassifier")
-        return cls.from_result(estimator.structure_result_, label=type(estimator.structure).__name__, x=x, ax=ax)
+        return cls.from_result(estimator.structure_result_, label=title_of(estimator.structure), x=x, ax=ax)
 
     def places(self, label: str) -> Any:
         """Where the steps of a search stand on the x axis."""
@@ -103,7 +103,9 @@ class ScorePathDisplay:
         if (scores < best).any():
             ax.plot(at, scores, color=colour, alpha=0.3, linewidth=0.8)
         told = f"{label}: {best[-1]:.5g}"
-        (line,) = ax.plot(at, best, color=colour, linewidth=1.8, drawstyle="steps-post", label=told)
+        # A search of one step is a dot, and so it is in the legend.
+        look = {"linewidth": 1.8} if len(at) > 1 else {"linestyle": "", "marker": "o", "markersize": 5}
+        (line,) = ax.plot(at, best, color=colour, drawstyle="steps-post", label=told, **look)
         top = int(scores.argmax())
         ax.plot(at[top], scores[top], "o", color=colour, markersize=5)
         return line

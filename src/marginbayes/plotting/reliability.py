@@ -79,7 +79,7 @@ class ReliabilityDisplay:
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
-            Labels; two different ones at most.
+            Labels; where they are more than two, `pos_label` is one class against the rest.
         y_prob : array-like of shape (n_samples,)
             Predicted probability of `pos_label`.
         n_bins : int
@@ -87,7 +87,8 @@ class ReliabilityDisplay:
         strategy : {"uniform", "quantile"}
             Bins of the same width, or of the same number of predictions.
         pos_label : label
-            By default the larger of the two labels, and 1 where there are only 0 or only 1.
+            By default the larger of two labels, and 1 where there are only 0 or only 1. With more than two it must be
+            said.
         name, event, confidence : see the class
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
@@ -111,22 +112,42 @@ class ReliabilityDisplay:
         X: Any,
         y: Any,
         *,
+        n_bins: int = 10,
+        strategy: str = "uniform",
         pos_label: Any = None,
         name: str | None = None,
+        event: str | None = None,
+        confidence: float = 0.95,
         ax: Axes | None = None,
     ) -> ReliabilityDisplay:
-        """The display, drawn, of a fitted classifier with two classes; see `from_predictions`."""
+        """The display, drawn, of what a fitted classifier says about one class; see `from_predictions`.
+
+        With two classes it is the second by default; with more, `pos_label` says which one against the rest.
+        """
         classes = estimator.classes_.tolist()
-        if len(classes) != 2:
-            raise ValueError(f"the classifier has {len(classes)} classes; use from_predictions for one of them")
+        if pos_label is None and len(classes) != 2:
+            raise ValueError(
+                f"the classifier has {len(classes)} classes; say with pos_label which one, {_some(classes)}"
+            )
         positive = classes[1] if pos_label is None else pos_label
         if positive not in classes:
+            raise ValueError(f"pos_label={positive!r} is not a class; the classes are {_some(classes)}")
+        labels = np.asarray(y)
+        if not np.isin(labels, classes).any():
             raise ValueError(
-                f"pos_label={positive!r} is not a class; the classes are {classes[0]!r} and {classes[1]!r}"
+                f"no label of y, such as {_plain(labels[0])}, is a class; the classes are {_some(classes)}"
             )
-        chances = estimator.predict_proba(X)[:, classes.index(positive)]
-        name = type(estimator).__name__ if name is None else name
-        return cls.from_predictions(y, chances, pos_label=positive, name=name, ax=ax)
+        return cls.from_predictions(
+            labels == positive,
+            estimator.predict_proba(X)[:, classes.index(positive)],
+            n_bins=n_bins,
+            strategy=strategy,
+            pos_label=True,
+            name=type(estimator).__name__ if name is None else name,
+            event=f"class {_plain(positive)}" if event is None else event,
+            confidence=confidence,
+            ax=ax,
+        )
 
     @classmethod
     def compute(
@@ -240,6 +261,14 @@ def _plain(label: Any) -> str:
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
+def _some(labels: Any, most: int = 6) -> str:
+    """Labels in a sentence: 'a' and 'b'."""
+    shown = [_plain(label) for label in labels[:most]]
+    if len(labels) > most:
+        return f"{', '.join(shown)} and {len(labels) - most} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
 def _clean(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(visible=True, color="#e4e6ea", linewidth=0.7)
@@ -259,14 +288,16 @@ def _check_probabilities(y_prob: Any) -> Floats:
 
 def _positive(labels: NDArray[Any], pos_label: Any) -> Any:
     found = np.unique(labels)
-    if len(found) > 2:
-        raise ValueError(f"y_true holds {len(found)} different labels; make it one class against the rest")
+    if pos_label is None and len(found) > 2:
+        raise ValueError(
+            f"y_true holds {len(found)} different labels; say with pos_label which one is predicted, {_some(found)}"
+        )
     if pos_label is None and len(found) == 1 and found[0] in (0, 1):
         return found.dtype.type(1)  # nothing, or everything, happened
     if pos_label is None and len(found) == 1:
         raise ValueError(f"y_true holds the label {_plain(found[0])} alone; say with pos_label what is predicted")
-    if pos_label is not None and len(found) == 2 and pos_label not in found:
-        raise ValueError(f"pos_label={pos_label!r} is none of the labels {_plain(found[0])} and {_plain(found[1])}")
+    if pos_label is not None and len(found) > 1 and pos_label not in found:
+        raise ValueError(f"pos_label={pos_label!r} is none of the labels {_some(found)}")
     return found[-1] if pos_label is None else pos_label
 
 

@@ -20,22 +20,25 @@ TABLE = (
 
 def summary(study: Study, records: Iterable[Record]) -> str:
     """Markdown of all experiments: ours, the published number in brackets, and what is left."""
-    known = list(records)
-    parts = [f"# {study.title}", "", *([study.paper, ""] if study.paper else []), *_origin(study, known)]
-    for outcome in outcomes(study, known):
+    found = outcomes(study, records)
+    parts = [f"# {study.title}", "", *([study.paper, ""] if study.paper else []), *_origin(study, found)]
+    for outcome in found:
         parts += [f"## {outcome.experiment.title}", "", *_body(outcome), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _origin(study: Study, records: list[Record]) -> list[str]:
-    """The command, and every version and machine that records were made with."""
-    if not records:
+def _origin(study: Study, found: list[Findings]) -> list[str]:
+    """The command, what became of its tasks, and every version and machine that records were made with."""
+    done = [r for outcome in found for r in outcome.records]
+    lost = [r for outcome in found for r in outcome.failed]
+    if not done and not lost:
         return []
-    hours = sum(r.seconds for r in records) / 3600
-    return [
-        f"`marginbayes study run {study.name}.toml`: {len(records)} records, {hours:.1f} hours; {made_with(records)}.",
-        "",
-    ]
+    hours = sum(r.seconds for r in (*done, *lost)) / 3600
+    counts = f"{len(done)} {'task' if len(done) == 1 else 'tasks'} finished" + (
+        f", {len(lost)} failed or given up" if lost else ""
+    )
+    command = f"`marginbayes study run {study.path or f'{study.name}.toml'}`"
+    return [f"{command}: {counts}, {hours:.1f} hours; {made_with([*done, *lost])}.", ""]
 
 
 def _body(outcome: Findings) -> list[str]:

@@ -10,7 +10,7 @@ from marginbayes.sequence import SequenceLabeler
 from marginbayes.structure import named_structure
 from marginbayes.study.kinds import KINDS
 from marginbayes.study.methods import build
-from marginbayes.study.protocol import GENERATORS
+from marginbayes.study.protocol import GENERATORS, known_rows, split_names
 from marginbayes.study.spec import Experiment, Method, Study
 
 __all__ = ["doubts"]
@@ -27,6 +27,7 @@ def doubts(study: Study) -> list[str]:
             continue
         for method in experiment.methods:
             found |= _told(f"method {method.name!r}", _try_method, experiment, method)
+        found |= _told(f"experiment {experiment.name!r}", _try_folds, experiment)
     return [*found, *_absent(study)]
 
 
@@ -45,6 +46,17 @@ def _told(what: str, attempt: Callable[..., object], *arguments: object) -> dict
     except (ValueError, TypeError) as error:
         return {f"{what}: {error}": None}
     return {}
+
+
+def _try_folds(experiment: Experiment) -> None:
+    """Refuse more folds than rows, as far as the catalogue knows how many there are."""
+    if experiment.kind == "label":  # which deals sequences
+        return
+    sizes = {name: known_rows(name) for name in experiment.sets if "fold0" in split_names(experiment.protocol, name)}
+    folds = experiment.protocol.get("folds", 5)
+    small = [f"{name} has {rows}" for name, rows in sizes.items() if rows is not None and rows < folds]
+    if small:
+        raise ValueError(f"folds = {folds} needs as many rows, but {', '.join(small)}")
 
 
 def _try_method(experiment: Experiment, method: Method) -> None:

@@ -28,7 +28,7 @@ from marginbayes.datasets.dataset import Dataset
 from marginbayes.evaluation.folds import Task as Rows
 from marginbayes.evaluation.folds import holdout, stratified_tasks
 
-__all__ = ["known_size", "split", "split_names", "validation_folds", "whole"]
+__all__ = ["known_rows", "known_size", "split", "split_names", "validation_folds", "whole"]
 
 Protocol = Mapping[str, Any]
 
@@ -86,10 +86,12 @@ def validation_folds(labels: Any, seed: int, large: int = 1000) -> list[tuple[ND
 
 def known_size(dataset: str) -> int:
     """Cells of a data set, as far as its catalogue knows them; 0 elsewhere."""
-    for record in _catalogue():
-        if record.name == dataset:
-            return (record.rows or 0) * (record.features or 0)
-    return 0
+    return next(((r.rows or 0) * (r.features or 0) for r in _catalogue() if r.name == dataset), 0)
+
+
+def known_rows(dataset: str) -> int | None:
+    """Rows of a data set, those with missing cells among them, if its catalogue knows; None elsewhere."""
+    return next((record.rows for record in _catalogue() if record.name == dataset), None)
 
 
 @lru_cache(maxsize=1)

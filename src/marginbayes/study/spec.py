@@ -142,6 +142,7 @@ class Study:
     title: str
     paper: str
     experiments: tuple[Experiment, ...]
+    path: str = ""  # of its file, from where it was read; nothing where that is a place on one machine
 
     def tasks(self) -> list[Task]:
         """Everything to run."""
@@ -204,7 +205,8 @@ def load_study(path: str | Path) -> Study:
     )
     if not experiments:
         raise ValueError(f"{path} is not a study: it has no experiment")
-    return Study(path.stem, title, of_type(document, "paper", "", "a text", str(path)), experiments)
+    paper, place = of_type(document, "paper", "", "a text", str(path)), "" if path.is_absolute() else path.as_posix()
+    return Study(path.stem, title, paper, experiments, place)
 
 
 def _protocol(entry: Options, where: str) -> Options:
