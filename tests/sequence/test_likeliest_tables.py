@@ -28,7 +28,7 @@ def test_every_level_is_expected_as_often_as_it_was_counted(order: int, window: 
     examples = chain_sample(2, (3, 5, 2, 4), window=window, order=order)
     model, mean = examples.model, 3.5
     weights = np.random.default_rng(0).normal(0, 2, model.n_weights)
-    found = likeliest_chain(examples, weights, mean)
+    found = likeliest_chain(examples, weights, mean).weights
     np.testing.assert_allclose(model.rows.log_sums(found), 0.0, atol=1e-9)
     start, steps, emission = (np.exp(part) for part in model.tables(found))
     walk = np.zeros((model.n_states, model.n_states))
@@ -47,7 +47,7 @@ def test_no_label_of_a_complete_sequence_changes_and_the_likelihood_grows(order:
     examples = chain_sample(3, (3, 5, 2, 4), window=3, order=order, missing=0.0)
     model = examples.model
     weights = np.random.default_rng(1).normal(0, 2, model.n_weights)
-    found, plain = likeliest_chain(examples, weights, 3.5), renormalize_chain(model, weights, 3.5)
+    found, plain = likeliest_chain(examples, weights, 3.5).weights, renormalize_chain(model, weights, 3.5)
     before, _ = model.marginals(weights, examples.cells, examples.offsets)
     after, log_z = model.marginals(found, examples.cells, examples.offsets)
     np.testing.assert_allclose(after, before, atol=1e-9)
@@ -58,7 +58,7 @@ def test_the_features_of_every_target_are_expected_as_often_as_they_were_counted
     examples = tree_sample(4, 12)
     model = examples.model
     weights = np.random.default_rng(2).normal(0, 2, model.n_weights)
-    found = likeliest_tree(examples, weights)
+    found = likeliest_tree(examples, weights).weights
     tables, cells = model.tables(found)
     counts = [c.sum(axis=1) for c in model.tables(examples.true_features)[1]]
     expected = [np.zeros(len(c)) for c in counts]
@@ -83,7 +83,7 @@ def test_the_features_of_every_target_are_expected_as_often_as_they_were_counted
 def test_weights_that_are_hundreds_of_nats_apart_give_proper_tables() -> None:
     examples = chain_sample(1)
     weights = np.random.default_rng(0).normal(0, 200, examples.model.n_weights)
-    found = likeliest_chain(examples, weights, 2.5)
+    found = likeliest_chain(examples, weights, 2.5).weights
     assert np.isfinite(found).all()
     np.testing.assert_allclose(examples.model.rows.log_sums(found), 0.0, atol=1e-9)
 

@@ -124,7 +124,12 @@ def test_the_certificate_of_several_targets_can_be_checked(parameters: str) -> N
         ({"tree": "star"}, "tree='star' is not known"),
         ({"tree": [("first", "fourth")]}, "the tree names 'fourth', which is no target"),
         ({"tree": [(0, 2), (1, 2)]}, "the target 'third' has two parents"),
-        ({"tree": [(0, 1), (1, 0)]}, "form a cycle"),
+        (
+            {"tree": [(0, 1), (1, 0)]},
+            "the edges of the tree form a cycle: 'first' -> 'second' -> 'first'; leave one out",
+        ),
+        ({"tree": [(2, 0), (1, 1)]}, "form a cycle: 'second' -> 'second'"),
+        ({"tree": [(True, 0)]}, "the tree names True, which is no target"),
         ({"decoding": "best"}, "decoding='best' is not known"),
     ],
 )
@@ -139,8 +144,25 @@ def test_a_missing_label_is_refused(gone: object) -> None:
     X, Y = rows(20)
     Y = Y.astype(object)
     Y.loc[3, "third"] = gone
-    with pytest.raises(ValueError, match=r"row 3 \(from 0\) has no label for target 2"):
+    with pytest.raises(ValueError, match=r"row 3 \(from 0\) has no label for target 'third'; drop"):
         MultiLabelClassifier().fit(X, Y)
+    with pytest.raises(ValueError, match=r"row 3 \(from 0\) has no label for target 2; drop"):
+        MultiLabelClassifier().fit(X, Y.to_numpy())
+
+
+def test_a_target_called_like_a_feature_is_found_by_the_name_it_was_given() -> None:
+    X, Y = rows(20)
+    assert list(X.columns[:2]) == ["u", "v"]
+    classifier = MultiLabelClassifier("ml", tree=[("u", "t")]).fit(X, Y.set_axis(["u", "t", "third"], axis=1))
+    assert classifier.model_.parents == (-1, 0, -1)
+    assert classifier.schema_.names[:3] == ("u_", "t", "third")
+
+
+def test_targets_and_features_called_alike_but_for_underscores_are_told_apart() -> None:
+    X, Y = rows(20)
+    X = X.set_axis(["a", *X.columns[1:]], axis=1)
+    for given, names in ((["a", "a_", "b"], ("a__", "a_", "b")), (["a_", "a", "b"], ("a_", "a__", "b"))):
+        assert MultiLabelClassifier("ml").fit(X, Y.set_axis(given, axis=1)).schema_.names[:3] == names
 
 
 def test_targets_without_a_column_are_refused() -> None:

@@ -235,7 +235,7 @@ def test_bad_parameters_are_refused_with_the_remedy(change: dict[str, Any], mess
 
 def test_ids_that_are_missing_or_too_few_are_refused() -> None:
     X, y = chains(4)
-    with pytest.raises(ValueError, match=r"row 2 \(from 0\) has no sequence id"):
+    with pytest.raises(ValueError, match=r"column 'id', row 2 \(from 0\) has no sequence id; give every row one"):
         SequenceLabeler(sequence="id").fit(X.assign(id=X["id"].where(np.arange(len(X)) != 2)), y)
     with pytest.raises(ValueError, match="sequence has 3 ids, but there are 20 rows"):
         SequenceLabeler().fit(X.drop(columns="id"), y, sequence=[1, 2, 3])
@@ -273,6 +273,28 @@ def test_a_file_keeps_names_that_are_numbers(tmp_path: Any) -> None:
     labeler.to_json(tmp_path / "labeler.json")
     again = SequenceLabeler.from_json(tmp_path / "labeler.json")
     np.testing.assert_array_equal(again.predict_proba(X.iloc[:, ::-1]), labeler.predict_proba(X))
+
+
+@pytest.mark.parametrize("sequence", ["id", 0])
+def test_a_table_without_the_column_of_ids_is_refused_with_a_remedy_that_works(sequence: Any) -> None:
+    X, y = chains(10)
+    labeler = SequenceLabeler(parameters="ml", sequence=sequence).fit(X, y)
+    with pytest.raises(ValueError, match="the column 'id' of sequence ids is missing; add it, with an id in every row"):
+        labeler.predict(X.drop(columns="id"))
+    assert len(labeler.predict(X.drop(columns="id").assign(id=7))) == len(X)
+
+
+def test_the_mean_length_does_not_depend_on_the_unit_of_the_weights() -> None:
+    X, y = chains(20)
+    found = [
+        SequenceLabeler(parameters="m3n", sequence="id").fit(X, y, np.full(len(X), weight)) for weight in (1.0, 1e-3)
+    ]
+    lengths = []
+    for labeler in found:
+        start, steps, _ = labeler.model_.tables(np.exp(labeler.weights_))
+        lengths.append(np.linalg.solve(np.eye(len(start)) - steps[:, :-1].T, start).sum())
+    seen = len(X) / X["id"].nunique() + 1 / X["id"].nunique()
+    np.testing.assert_allclose(lengths, seen, rtol=1e-6)
 
 
 def test_an_array_of_one_dimension_is_refused_in_words() -> None:

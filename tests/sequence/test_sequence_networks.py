@@ -13,7 +13,7 @@ pytest.importorskip("pandas", reason="tables are pandas frames here")
 
 import pandas as pd
 
-from marginbayes.sequence import SequenceLabeler
+from marginbayes.sequence import SequenceLabeler, StructuredLikelihood
 from marginbayes.sequence.unroll import END, OUTSIDE
 
 
@@ -94,8 +94,17 @@ def test_a_labeler_that_was_given_ids_asks_for_them_after_its_file_too(tmp_path:
         SequenceLabeler.from_json(path).predict(rest)
     document = json.loads(path.read_text())
     del document["ids"]
+    del document["parameters"]
     path.write_text(json.dumps({**document, "version": 1}))  # files of before did not say
     assert len(SequenceLabeler.from_json(path).predict(rest)) == len(X)
+
+
+def test_a_file_keeps_the_name_of_the_learner(tmp_path: Path) -> None:
+    labeler, X = fitted()
+    path, y = tmp_path / "labeler.json", labeler.predict(X)
+    for learner, kept in (("ml", "ml"), ("m3n", "m3n"), (StructuredLikelihood(), SequenceLabeler().parameters)):
+        SequenceLabeler(parameters=learner, sequence="id").fit(X, y).to_json(path)
+        assert SequenceLabeler.from_json(path).parameters == kept
 
 
 def test_impossible_steps_survive_the_file(tmp_path: Path) -> None:
@@ -111,7 +120,8 @@ def test_impossible_steps_survive_the_file(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "not a marginbayes.sequence file"),
-        ({"version": 3}, "upgrade marginbayes"),
+        ({"version": 4}, "upgrade marginbayes"),
+        ({"parameters": "best"}, '"parameters" is neither null nor one of ml'),
         ({"window": 2}, "window=2 must be an odd number"),
         ({"decoding": "best"}, '"decoding" is none of'),
         ({"columns": "abc"}, '"columns" is neither'),

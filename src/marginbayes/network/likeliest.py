@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from marginbayes.network.logs import log_sum
 from marginbayes.network.network import Network
 from marginbayes.network.renormalize import aligned, heir, refuse_unmarried
-from marginbayes.solvers.lbfgs import lbfgs
+from marginbayes.solvers.lbfgs import Minimum, lbfgs_or_best
 
 __all__ = ["Likeliest", "likeliest"]
 
@@ -43,12 +43,15 @@ class Likeliest:
     gain : float
         Expected log-likelihood of a row, less that of plain renormalisation; never negative.
     iterations : int
+    interrupted : bool, default=False
+        Whether Ctrl-C ended it: the network decides as it should, but there may be likelier ones.
     """
 
     tables: list[Floats]
     residual: float
     gain: float
     iterations: int
+    interrupted: bool = False
 
 
 def likeliest(reference: Network, tables: Sequence[Floats], tol: float = 1e-8, max_iter: int = 1000) -> Likeliest:
@@ -75,18 +78,19 @@ def likeliest(reference: Network, tables: Sequence[Floats], tol: float = 1e-8, m
     scale = family.scale()
     if values[0] < values[1]:
         start = plain
-    best, iterations = _minimise(family, start, scale, tol, max_iter)
+    found = _minimise(family, start, scale, tol, max_iter)
+    best = found.point / scale
     value, slope = family.objective(best)
-    return Likeliest(family.tables(best), float(np.abs(slope).max(initial=0.0)), values[0] - value, iterations)
+    residual, interrupted = float(np.abs(slope).max(initial=0.0)), found.status == "interrupted"
+    return Likeliest(family.tables(best), residual, values[0] - value, found.iterations, interrupted)
 
 
-def _minimise(family: _Family, start: Floats, scale: Floats, tol: float, max_iter: int) -> tuple[Floats, int]:
+def _minimise(family: _Family, start: Floats, scale: Floats, tol: float, max_iter: int) -> Minimum:
     def objective(scaled: Floats) -> tuple[float, Floats]:
         value, slope = family.objective(scaled / scale)
         return value, slope / scale
 
-    found = lbfgs(objective, start * scale, tol=tol, max_iter=max_iter, memory=MEMORY)
-    return found.point / scale, found.iterations
+    return lbfgs_or_best(objective, start * scale, tol=tol, max_iter=max_iter, memory=MEMORY)
 
 
 class _Family:

@@ -82,8 +82,12 @@ def check_married(learner: str, dag: Dag, subnormal: bool) -> None:
         )
 
 
-def as_network(schema: Schema, design: Design, weights: Floats, reference: Network, normalize: str) -> Network:
-    """Network that decides as the weights do: normalised where that is possible, else subnormalised.
+def as_network(
+    schema: Schema, design: Design, weights: Floats, reference: Network, normalize: str
+) -> tuple[Network, str]:
+    """Network that decides as the weights do, normalised where that is possible, else subnormalised; and a status.
+
+    The status is ``"finished"``, or ``"interrupted"`` where Ctrl-C ended the search for the likeliest.
 
     Families without the class, which decide nothing, are those of the reference. Weights beyond 1e6, which only
     separable rows bring about, are always renormalised plainly: sums over the features would drown in them.
@@ -91,10 +95,11 @@ def as_network(schema: Schema, design: Design, weights: Floats, reference: Netwo
     dag, tables = design.dag, design.tables(weights, reference.tables)
     if unmarried_parents(dag) is not None:
         lowered = design.tables(subnormalised(design, weights), reference.tables)
-        return Network(schema, dag, tuple(np.array(t) for t in lowered))
-    exact = float(np.abs(weights).max(initial=0.0)) <= LARGEST
-    found = likeliest(reference, tables).tables if normalize == "likeliest" and exact else renormalize(dag, tables)
-    return Network(schema, dag, tuple(found))
+        return Network(schema, dag, tuple(np.array(t) for t in lowered)), "finished"
+    if normalize == "plain" or float(np.abs(weights).max(initial=0.0)) > LARGEST:
+        return Network(schema, dag, tuple(renormalize(dag, tables))), "finished"
+    found = likeliest(reference, tables)
+    return Network(schema, dag, tuple(found.tables)), "interrupted" if found.interrupted else "finished"
 
 
 def subnormalised(design: Design, weights: Floats) -> Floats:

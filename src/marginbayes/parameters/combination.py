@@ -162,11 +162,11 @@ class ConvexCombination(ParameterLearner):
         status = found.status if whole else "interrupted"
         trace = [(before + seconds, value, low) for seconds, value, low in found.trace]
         reference = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
-        network = as_network(schema, mixture.design, mixture.weights @ found.point, reference, self.normalize)
+        network, ended = as_network(schema, mixture.design, mixture.weights @ found.point, reference, self.normalize)
         seconds = time.perf_counter() - start
         certificate = Certificate("margin-combination", "min", found.value, bound, status, seconds, trace, evidence)
         path = tuple(value for _, value, _ in trace)
-        return CombinationResult(network, certificate, path, members=tuple(members), recipe=recipe)
+        return CombinationResult(network, certificate, path, ended, members=tuple(members), recipe=recipe)
 
     def _check(self, rows: Rows) -> int:
         """The number of parts."""

@@ -194,10 +194,10 @@ class MarginConvex(ParameterLearner):
             )
         gamma = self._gamma(found)
         weights = gamma * found.weights
-        network = as_network(schema, design, weights, start, self.normalize)
+        network, status = as_network(schema, design, weights, start, self.normalize)
         certificate = self._hard_certificate if self.hard else self._exact_certificate
         path = tuple(loss for _, loss, _ in found.trace)
-        return ConvexResult(network, certificate(dag, design, rows, found, gamma), path, solution=found)
+        return ConvexResult(network, certificate(dag, design, rows, found, gamma), path, status, solution=found)
 
     def _gamma(self, found: HingeSolution) -> float:
         """Margin at the optimum for the loss found, (B L)^(-1/3); its limit where there is none."""
@@ -248,8 +248,8 @@ class MarginConvex(ParameterLearner):
         path = barrier_path(
             rows, _groups(design), first, self.B, self.outer_steps, self.inner_steps, self.max_bytes, self.callback
         )
-        network = as_network(schema, design, path.weights, start, self.normalize)
-        return ParameterResult(network, self._barrier_certificate(dag, design, path), path.values)
+        network, status = as_network(schema, design, path.weights, start, self.normalize)
+        return ParameterResult(network, self._barrier_certificate(dag, design, path), path.values, status)
 
     def _barrier_certificate(self, dag: Dag, design: Design, path: BarrierPath) -> Certificate:
         evidence = {

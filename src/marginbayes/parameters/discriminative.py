@@ -93,9 +93,11 @@ class DiscriminativeLearner(ParameterLearner):
         if self.tune:
             return learn_tuned(self, schema, dag, rows, start)
         problem, found = self._train(schema, dag, rows, start, design, previous)
-        chosen = problem.tables if self.normalize == "likeliest" else problem.plain_tables
-        network = Network(schema, dag, tuple(chosen(found.point)))
-        return DescentResult(network, path=found.path, status=found.status, point=found.point)
+        likeliest = self.normalize == "likeliest"
+        tables, cut = problem.tables(found.point) if likeliest else (problem.plain_tables(found.point), False)
+        network = Network(schema, dag, tuple(tables))
+        status = "interrupted" if cut else found.status
+        return DescentResult(network, path=found.path, status=status, point=found.point)
 
     def train_scores(self, schema: Schema, dag: Dag, rows: Rows) -> Floats:
         """Scores of all classes in these rows, each of a known class, under the log tables of `learn`.
@@ -133,7 +135,7 @@ class DiscriminativeLearner(ParameterLearner):
         reference = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
         concave = self.form == "concave" or (self.form == "auto" and is_renormalizable(dag))
         form = Concave if concave else Softmax
-        return form(design or Design.of(dag, rows, self.n_jobs), reference, self.l2, self.row_loss(), self.pool)
+        return form(design or Design.of(dag, rows, self.n_jobs), reference, float(self.l2), self.row_loss(), self.pool)
 
     def _descend(
         self, problem: Problem, start: Floats, max_iter: int, watch: Callable[[Floats], None] | None = None

@@ -147,9 +147,9 @@ class MarginMarkov(ParameterLearner):
         merged = distinct_rows(design)
         reference = design.flatten(start.tables) if self.shrink == "ml" else np.zeros(design.shape)
         found = self._solve(merged, reference, previous.solution if isinstance(previous, MarkovResult) else None)
-        network = as_network(schema, design, found.scale * reference + found.weights, start, self.normalize)
+        network, status = as_network(schema, design, found.scale * reference + found.weights, start, self.normalize)
         path = tuple(objective for _, objective, _ in found.trace)
-        return MarkovResult(network, self._certificate(dag, design, merged, found), path, solution=found)
+        return MarkovResult(network, self._certificate(dag, design, merged, found), path, status, solution=found)
 
     def _solve(self, rows: MarginRows, reference: Floats, start: MarginSolution | None) -> MarginSolution:
         free = self.shrink == "ml"

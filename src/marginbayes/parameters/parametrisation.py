@@ -71,8 +71,8 @@ class Problem(ABC):
         """Loss and penalty, and their gradient."""
 
     @abstractmethod
-    def tables(self, point: Floats) -> list[Floats]:
-        """Normalised log tables of a point; where there is a choice, the likeliest."""
+    def tables(self, point: Floats) -> tuple[list[Floats], bool]:
+        """Normalised log tables of a point (the likeliest, if there is a choice), and whether Ctrl-C cut that short."""
 
     @abstractmethod
     def plain_tables(self, point: Floats) -> list[Floats]:
@@ -162,9 +162,10 @@ class Concave(Problem):
         shape, end = self.reference.shape, 1 + self.reference.size
         return lambda x: np.concatenate([x[:1], (inverse @ x[1:end].reshape(shape)).ravel(), x[end:]])
 
-    def tables(self, point: Floats) -> list[Floats]:
-        """The likeliest normalised tables among those that decide as this point."""
-        return likeliest(self.network, self._free(point)).tables
+    def tables(self, point: Floats) -> tuple[list[Floats], bool]:
+        """The likeliest normalised tables among those that decide as this point, and whether Ctrl-C cut that short."""
+        found = likeliest(self.network, self._free(point))
+        return found.tables, found.interrupted
 
     def plain_tables(self, point: Floats) -> list[Floats]:
         """Normalised tables that decide as this point, from the leaves up."""
@@ -195,13 +196,13 @@ class Softmax(Problem):
         """Normalised log tables of a point."""
         return self.levels.normalised(self.reference + self.pooling.total(point))
 
-    def tables(self, point: Floats) -> list[Floats]:
-        """Normalised log tables of a point."""
-        return self.design.tables(self.weights(point), self.network.tables)
+    def tables(self, point: Floats) -> tuple[list[Floats], bool]:
+        """Normalised log tables of a point, which nothing cuts short: there is no choice."""
+        return self.plain_tables(point), False
 
     def plain_tables(self, point: Floats) -> list[Floats]:
-        """The same: there is no choice."""
-        return self.tables(point)
+        """Normalised log tables of a point."""
+        return self.design.tables(self.weights(point), self.network.tables)
 
     def objective(self, point: Floats) -> tuple[float, Floats]:
         """Loss and penalty, and their gradient."""

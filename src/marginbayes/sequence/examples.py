@@ -117,4 +117,7 @@ class Examples(ABC):
 
     def hinge(self, weights: Floats, margin: float) -> float:
         """Weighted sum of the structured hinge losses: how far the truth falls short of leading by the margin."""
-        return float(self.weights @ self.decode(weights, margin)[1] - weights @ self.true_features)
+        labels, _ = self.decode(weights, margin)
+        # The difference of two scores, each as large as an example is long, would keep fewer digits.
+        lead = self.true_features - self.joint_features(labels)
+        return float(margin * (self.weights @ self.loss(labels)) - weights @ lead)

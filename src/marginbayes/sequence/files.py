@@ -18,6 +18,7 @@ from marginbayes.network.json import (
     schema_to_dict,
 )
 from marginbayes.sequence.learners import WeightResult
+from marginbayes.sequence.learners.names import NAMES
 from marginbayes.sequence.model import ChainModel
 from marginbayes.verification.files import write_text
 
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "read_labeler", "write_labeler"]
 
-FORMAT, VERSION = "marginbayes.sequence", 2
-FIELDS = {"format", "version", "window", "order", "decoding", "sequence", "ids", "columns", "variables", "tables"}
+FORMAT, VERSION = "marginbayes.sequence", 3
+FIELDS = {
+    *("format", "version", "window", "order", "parameters", "decoding", "sequence", "ids", "columns"),
+    *("variables", "tables"),
+}
 TABLES = ("start", "steps", "cells")
 # A row of a table may miss 1 by this much.
 ROW_TOLERANCE = 1e-6
@@ -45,6 +49,7 @@ def write_labeler(labeler: SequenceLabeler, path: str | PathLike[str]) -> None:
         "version": VERSION,
         "window": int(labeler.model_.window),
         "order": int(labeler.model_.order),
+        "parameters": labeler.parameters if isinstance(labeler.parameters, str) else None,
         "decoding": labeler.decoding,
         "sequence": sequence if sequence is None or isinstance(sequence, str) else int(sequence),
         "ids": bool(labeler.ids_given_),
@@ -66,6 +71,8 @@ def _from_dict(document: Any) -> SequenceLabeler:
     check_header(document, FORMAT, VERSION)
     if document["version"] == 1:  # which did not say whether ids came with the rows
         document = {"ids": False, **document}
+    if document["version"] <= 2:  # nor what learned it
+        document = {"parameters": None, **document}
     if odd := FIELDS ^ document.keys():
         raise ValueError(f'the labeler lacks, or has besides what it should, "{min(odd)}"')
     schema = schema_from_dict({"variables": document["variables"]})
@@ -73,8 +80,12 @@ def _from_dict(document: Any) -> SequenceLabeler:
         raise ValueError('"ids" is neither true nor false')
     if document["decoding"] not in DECODINGS:
         raise ValueError(f'"decoding" is none of {", ".join(DECODINGS)}')
+    if document["parameters"] not in (None, *NAMES):
+        raise ValueError(f'"parameters" is neither null nor one of {", ".join(NAMES)}')
     model = ChainModel(schema.cardinalities[0], schema.cardinalities[1:], document["window"], document["order"])
     labeler = SequenceLabeler(model.window, model.order, sequence=document["sequence"], decoding=document["decoding"])
+    if document["parameters"] is not None:
+        labeler.set_params(parameters=document["parameters"])
     labeler.n_features_in_ = _columns(labeler, document["columns"])
     labeler.ids_given_ = document["ids"]
     labeler.classes_ = schema.target.labels

@@ -48,26 +48,27 @@ def chains_of(ids: Any, n_rows: int) -> Chains:
     """Rows with equal ids together, sequences in the order of their ids; without ids every row is its own sequence."""
     if ids is None:
         return Chains(np.arange(n_rows), np.arange(n_rows + 1))
-    codes = _codes(ids if isinstance(ids, Column) else _as_column(ids), n_rows)
+    named = f"column {ids.name!r}, " if isinstance(ids, Column) else ""
+    codes = _codes(ids if isinstance(ids, Column) else _as_column(ids), n_rows, named)
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     return Chains(order, np.append(starts, n_rows))
 
 
-def _codes(column: Column, n_rows: int) -> NDArray[np.intp]:
+def _codes(column: Column, n_rows: int, named: str) -> NDArray[np.intp]:
     if isinstance(column, LevelColumn):
         codes = column.codes
     else:
         if (np.abs(column.values) >= EXACT).any():
             raise ValueError(
-                f"sequence ids of {EXACT:.0f} or more are not told apart as numbers; turn the column into strings"
+                f"{named}sequence ids of {EXACT:.0f} or more are not told apart as numbers; turn them into strings"
             )
         codes = np.unique(column.values, return_inverse=True)[1]
         codes[np.isnan(column.values)] = -1
     if len(codes) != n_rows:
         raise ValueError(f"sequence has {len(codes)} ids, but there are {n_rows} rows; give one id for each row")
     if (codes < 0).any():
-        raise ValueError(f"row {int(np.argmax(codes < 0))} (from 0) has no sequence id; give every row one")
+        raise ValueError(f"{named}row {int(np.argmax(codes < 0))} (from 0) has no sequence id; give every row one")
     return codes
 
 

@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginbayes import checks
 from marginbayes.data.encode import Encoder, categorical_mask
-from marginbayes.data.frame import Frame
+from marginbayes.data.frame import Frame, is_frame, read_frame
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.estimators.nested import NamedLearners
 from marginbayes.estimators.progress import warn_if_interrupted, watched
-from marginbayes.estimators.validation import Training, read_features, read_training
+from marginbayes.estimators.validation import Training, names_at_fit, read_features, read_training
 from marginbayes.network import Network
 from marginbayes.sequence.ids import Chains, chains_of, id_column, separate_ids
 from marginbayes.sequence.learners import WeightLearner, WeightResult, named_learner
@@ -142,8 +142,9 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
         self.ids_given_ = sequence is not None
         with watched(learner, self.verbose) as own:
             result = _with_rows(own.learn(examples), chains)
-        warn_if_interrupted(result)
-        return self._store(data.classes, schema, model, result, examples)
+        self._store(data.classes, schema, model, result, examples)
+        warn_if_interrupted(self.parameter_result_)
+        return self
 
     def _learner(self) -> WeightLearner:
         return named_learner(self.parameters, self.smoothing)
@@ -181,18 +182,17 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
 
     def _store(
         self, classes: NDArray[Any], schema: Schema, model: ChainModel, result: WeightResult, examples: ChainExamples
-    ) -> SequenceLabeler:
+    ) -> None:
         self.classes_ = classes
         self.schema_ = schema
         self.model_ = model
         self.parameter_result_ = result
         self.weights_ = result.weights
         if not model.rows.are_proper(result.weights):
-            lengths = np.diff(examples.offsets)
-            # One more position than were seen, so that sequences of one row leave a way on to a second.
-            mean = (float(lengths @ examples.weights) + 1.0) / float(examples.weights.sum())
-            self.weights_ = likeliest_chain(examples, result.weights, mean)
-        return self
+            found = likeliest_chain(examples, result.weights, _mean_length(examples))
+            self.weights_ = found.weights
+            if found.interrupted:
+                self.parameter_result_ = replace(result, status="interrupted")
 
     # -- answers
 
@@ -241,8 +241,18 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
                 "fit was given sequence ids; give them here too, or name their column in the constructor: "
                 "SequenceLabeler(sequence='column')"
             )
+        self._check_ids_there(X)
         frame, ids = separate_ids(read_features(self, X), self.sequence)
         return chains_of(sequence if ids is None else ids, frame.n_rows), frame
+
+    def _check_ids_there(self, X: Any) -> None:
+        """Refuse a table without the column of ids, which unlike others cannot be added with empty cells."""
+        names = names_at_fit(self)
+        if self.sequence is None or names is None or not is_frame(X):
+            return
+        column = self.sequence if isinstance(self.sequence, str) else names[self.sequence]
+        if column not in read_frame(X).names:
+            raise ValueError(f"the column {column!r} of sequence ids is missing; add it, with an id in every row")
 
     def _read(self, X: Any, sequence: Any) -> tuple[Chains, Cells]:
         chains, frame = self._chains(X, sequence)
@@ -268,7 +278,10 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
         return unroll(self.model_, self.weights_, self.schema_, length)
 
     def to_json(self, path: str | PathLike[str]) -> None:
-        """Write the fitted labeler to a file, whole or not at all."""
+        """Write the fitted labeler to a file, whole or not at all: all that labels sequences.
+
+        Of what it was learned by, the name of the learner is kept, if `parameters` was a name, and nothing else.
+        """
         from marginbayes.sequence.files import write_labeler
 
         check_is_fitted(self, "schema_")
@@ -276,7 +289,7 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
 
     @classmethod
     def from_json(cls, path: str | PathLike[str]) -> SequenceLabeler:
-        """The fitted labeler of such a file."""
+        """The fitted labeler of such a file; settings of learning that are not in it have their defaults."""
         from marginbayes.sequence.files import read_labeler
 
         return read_labeler(path)
@@ -295,6 +308,15 @@ def _with_rows(result: WeightResult, chains: Chains) -> WeightResult:
         return result
     evidence = {**certificate.evidence, "chain_of_row": chains.chain_of_row}
     return replace(result, certificate=replace(certificate, evidence=evidence))
+
+
+def _mean_length(examples: ChainExamples) -> float:
+    """Mean length of the sequences, and a little more: one more position in one of them, be it of mean weight.
+
+    So sequences of one row leave a way on to a second.
+    """
+    lengths, weights = np.diff(examples.offsets), examples.weights
+    return float((lengths @ weights + weights.mean()) / weights.sum())
 
 
 def _kept(sequence: Any, sample_weight: Any) -> Any:

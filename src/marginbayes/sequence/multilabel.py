@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -119,12 +120,16 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
         examples = TreeExamples(model, model.cells(codes), targets.labels.T, targets.weights)
         with watched(learner, self.verbose) as own:
             result = own.learn(examples)
-        warn_if_interrupted(result)
         self.flat_ = targets.flat
         self.schema_, self.model_, self.parameter_result_ = schema, model, result
         self.classes_ = targets.classes[0] if targets.flat else list(targets.classes)
-        proper = model.rows.are_proper(result.weights)
-        self.weights_ = result.weights if proper else likeliest_tree(examples, result.weights)
+        self.weights_ = result.weights
+        if not model.rows.are_proper(result.weights):
+            found = likeliest_tree(examples, result.weights)
+            self.weights_ = found.weights
+            if found.interrupted:
+                self.parameter_result_ = replace(result, status="interrupted")
+        warn_if_interrupted(self.parameter_result_)
         return self
 
     def _learner(self) -> WeightLearner:
@@ -143,10 +148,11 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
             raise ValueError(f"tree={self.tree!r} is not known; say 'learned', 'independent', or give pairs of targets")
         parents = [-1] * n
         for above, below in self.tree:
-            child = _position(below, targets.names)
+            child = _position(below, targets.given)
             if parents[child] >= 0:
-                raise ValueError(f"the target {targets.names[child]!r} has two parents; a tree allows one")
-            parents[child] = _position(above, targets.names)
+                raise ValueError(f"the target {targets.given[child]!r} has two parents; a tree allows one")
+            parents[child] = _position(above, targets.given)
+        _refuse_cycle(parents, targets.given)
         return tuple(parents)
 
     # -- answers
@@ -232,11 +238,21 @@ def _learned_tree(targets: Targets) -> tuple[int, ...]:
 
 
 def _position(target: Any, names: tuple[str, ...]) -> int:
-    if isinstance(target, (int, np.integer)) and 0 <= target < len(names):
+    if isinstance(target, (int, np.integer)) and not isinstance(target, bool) and 0 <= target < len(names):
         return int(target)
     if target in names:
         return names.index(target)
     raise ValueError(f"the tree names {target!r}, which is no target; they are {', '.join(map(repr, names))}")
+
+
+def _refuse_cycle(parents: list[int], names: tuple[str, ...]) -> None:
+    for k in range(len(parents)):
+        way = [k]
+        while parents[way[-1]] >= 0 and len(way) <= len(parents):  # a longer way leads into a cycle further up
+            way.append(parents[way[-1]])
+            if way[-1] == k:
+                shown = " -> ".join(repr(names[i]) for i in reversed(way))
+                raise ValueError(f"the edges of the tree form a cycle: {shown}; leave one out")
 
 
 def _network(model: TreeModel, weights: Floats, schema: Schema) -> Network:

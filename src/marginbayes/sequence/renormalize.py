@@ -14,6 +14,8 @@ free: it decides how long sequences are, and is set so that their mean length is
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
@@ -21,8 +23,9 @@ from scipy.optimize import brentq
 from marginbayes import checks
 from marginbayes.network.logs import log_sum
 from marginbayes.sequence.model import ChainModel
+from marginbayes.sequence.pairs import PairSteps, UnsettledError
 
-__all__ = ["log_inverse_times", "renormalize_chain"]
+__all__ = ["MANY_LABELS", "log_inverse_times", "renormalize_chain"]
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +38,8 @@ NEAREST = -20.0
 SMALLEST = 1e-250
 # Doublings after which the growth of a power is known to the last digit.
 ROUNDS = 60
+# From so many labels on, pairs of labels are too many for a matrix over them; sums have at most so many terms.
+MANY_LABELS, MOST_TERMS = 8, 20_000
 
 
 def renormalize_chain(model: ChainModel, weights: Floats, mean_length: float) -> Floats:
@@ -52,13 +57,25 @@ def renormalize_chain(model: ChainModel, weights: Floats, mean_length: float) ->
     emission, gained = _normalised_emission(model, emission)
     start, log_end = start + gained, steps[:, -1]
     log_step = steps[:, :-1] + gained
-    matrix = _matrix(model, log_step)
-    log_scale = _scale_for(matrix, log_end, _padded(model, start), mean_length)
-    ahead = log_inverse_times(matrix + log_scale, log_end)
+    log_scale, ahead = _scaled_sums(model, log_step, log_end, start, mean_length)
     new_steps = log_step + log_scale + ahead[model.successor] - ahead[:, None]
     new_end = log_end - ahead
     first = start + ahead[: model.n_labels]
     return model.rows.normalised(model.flatten(first - log_sum(first), np.column_stack([new_steps, new_end]), emission))
+
+
+def _scaled_sums(
+    model: ChainModel, log_step: Floats, log_end: Floats, start: Floats, mean_length: float
+) -> tuple[float, Floats]:
+    """log s, and log of v = (I - s M)^-1 f: term by term for many pairs of labels, unless that takes too many terms."""
+    if model.order == 2 and model.n_labels >= MANY_LABELS:
+        with suppress(UnsettledError):
+            steps = PairSteps.of(model, log_step, MOST_TERMS)
+            log_scale = steps.scale_for(log_end, start, mean_length, NEAREST)
+            return log_scale, steps.ahead(log_end, log_scale)
+    matrix = _matrix(model, log_step)
+    log_scale = _scale_for(matrix, log_end, _padded(model, start), mean_length)
+    return log_scale, log_inverse_times(matrix + log_scale, log_end)
 
 
 def log_inverse_times(matrix: Floats, vector: Floats) -> Floats:
@@ -120,7 +137,7 @@ def _product(matrix: Floats) -> Floats:
     square = np.exp(matrix - rows) @ np.exp(matrix - columns)
     reached = (possible := np.isfinite(matrix).astype(np.float64)) @ possible > 0
     if square.min(where=reached, initial=1.0) < SMALLEST:  # a sum may have lost what it consists of
-        return np.asarray(log_sum(matrix[:, :, None] + matrix[None, :, :], axis=1))
+        return np.array([log_sum(row[:, None] + matrix, axis=0) for row in matrix])
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(square) + rows + columns)
 

@@ -23,9 +23,13 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Checked training data: the table, names and levels of the targets, their codes (targets x rows), and weights."""
+    """Checked training data: the table, names and levels of the targets, their codes (targets x rows), and weights.
+
+    `given` are the names that y has; `names` differ from them where a feature is called so.
+    """
 
     frame: Frame
+    given: tuple[str, ...]
     names: tuple[str, ...]
     classes: tuple[NDArray[Any], ...]
     labels: Integers
@@ -48,8 +52,11 @@ def read_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
     """Training data after all checks; rows of weight zero are as if absent."""
     if y is None or as_targets(y).ndim != 2:
         data = read_training(estimator, X, y, sample_weight)
-        return Targets(data.frame, (data.target,), (data.classes,), data.labels[None], data.weights, flat=True)
-    columns = [_checked(column, k) for k, column in enumerate(as_targets(y).T)]
+        own = (data.target,)
+        return Targets(data.frame, own, own, (data.classes,), data.labels[None], data.weights, flat=True)
+    cells = as_targets(y)
+    given = read_frame(y).names if is_frame(y) else tuple(f"y{k}" for k in range(cells.shape[1]))
+    columns = [_checked(column, given[k] if is_frame(y) else k) for k, column in enumerate(cells.T)]
     if not columns:
         raise ValueError("y has no column; give at least one target")
     data = read_training(estimator, X, columns[0], sample_weight)
@@ -59,7 +66,8 @@ def read_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
     found = [np.unique(column, return_inverse=True) for column in columns]
     return Targets(
         data.frame,
-        _names(y, len(columns), data.frame.names),
+        given,
+        _names(given, data.frame.names),
         tuple(levels for levels, _ in found),
         np.array([codes for _, codes in found], np.int64),
         data.weights,
@@ -67,23 +75,29 @@ def read_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Targets:
     )
 
 
-def _checked(column: NDArray[Any], k: int) -> NDArray[Any]:
+def _checked(column: NDArray[Any], target: str | int) -> NDArray[Any]:
     cells = column.tolist()
     missing = [is_missing(v) for v in cells]
     if any(missing):
-        raise ValueError(f"Input y contains NaN: row {missing.index(True)} (from 0) has no label for target {k}")
+        row = missing.index(True)
+        raise ValueError(
+            f"Input y contains NaN: row {row} (from 0) has no label for target {target!r}; drop the rows without one"
+        )
     if column.dtype.kind == "O":
         column = np.array(cells)  # strings, or numbers of one type, as they were in the column
     check_classification_targets(column)
     return column
 
 
-def _names(y: Any, n: int, features: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the columns of y, else y0, y1, ...; underscores are added until no feature is called so."""
-    names = list(read_frame(y).names) if is_frame(y) else [f"y{k}" for k in range(n)]
-    for k in range(n):
-        while names[k] in features:
-            names[k] += "_"
+def _names(given: tuple[str, ...], features: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of the targets; to that of a feature underscores are added until nothing else is called so."""
+    names, taken = [], {*features, *given}
+    for name in given:
+        own = name
+        while own in features or (own != name and own in taken):
+            own += "_"
+        names.append(own)
+        taken.add(own)
     return tuple(names)
 
 

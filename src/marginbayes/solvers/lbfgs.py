@@ -10,12 +10,14 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Minimum", "lbfgs"]
+from marginbayes.solvers.interrupt import kernel_interrupts
+
+__all__ = ["Minimum", "lbfgs", "lbfgs_or_best"]
 
 Floats = NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, Floats]]
@@ -34,7 +36,8 @@ class Minimum:
     """The last point, its value, the number of steps, and why it ended.
 
     The status is ``"converged"``, ``"little gain"`` where ten steps gained less than was asked for, ``"iteration
-    limit"``, or ``"no lower value"`` where the line search finds none: as low as rounding allows.
+    limit"``, or ``"no lower value"`` where the line search finds none: as low as rounding allows. From `lbfgs_or_best`
+    it may be ``"interrupted"``.
     """
 
     point: Floats
@@ -102,6 +105,28 @@ def lbfgs(
             return Minimum(at.point, at.value, done + 1, "little gain")
     status = "converged" if _largest(at.gradient) <= tol else "iteration limit"
     return Minimum(at.point, at.value, max_iter, status)
+
+
+def lbfgs_or_best(objective: Objective, start: Floats, **options: Any) -> Minimum:
+    """The same, but Ctrl-C ends it with the best point so far, and the status ``"interrupted"``."""
+    best, steps = Minimum(np.array(start, np.float64), math.inf, 0, "interrupted"), 0
+
+    def watched(point: Floats) -> tuple[float, Floats]:
+        nonlocal best
+        value, gradient = objective(point)
+        if value < best.value:
+            best = Minimum(point.copy(), value, steps, "interrupted")
+        return value, gradient
+
+    def count(_: Floats) -> None:
+        nonlocal steps
+        steps += 1
+
+    try:
+        with kernel_interrupts():
+            return lbfgs(watched, start, watch=count, **options)
+    except KeyboardInterrupt:
+        return best
 
 
 class _Place(NamedTuple):

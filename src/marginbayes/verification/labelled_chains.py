@@ -144,47 +144,59 @@ class LabelledChains:
         chains = (self.positions[i] for i in self.order_by_length)
         return np.array([own[t] for own in chains if len(own) > t], np.int64)
 
+    def _truths(self, first: Floats, matrix: Floats) -> tuple[Integers, Floats]:
+        """State of each row under the true labels, and the score of the step to it."""
+        states, steps = np.empty(len(self.labels), np.int64), np.empty(len(self.labels))
+        for rows in self.positions:
+            states[rows] = at = np.array(self._states(self.labels[rows]))
+            steps[rows] = [first[at[0]], *matrix[at[:-1], at[1:]]]
+        return states, steps
+
     def hinges(self, vector: Floats, margin: float) -> Floats:
-        """For each chain how far the greatest score plus margin times loss is above the score of the truth."""
+        """For each chain how far the greatest score plus margin times loss is above the score of the truth.
+
+        What the truth scores (it has no loss) is taken off at each position, so that sums stay small however long a
+        chain is.
+        """
         first, end, matrix, own = self._scores(vector, margin)
-        best, value = np.empty(len(self.positions)), first + own[self._rows_at(0)]
+        states, steps = self._truths(first, matrix)
+        own = own - own[np.arange(len(own)), states][:, None]
+        rows = self._rows_at(0)
+        best, value = np.empty(len(self.positions)), first - steps[rows, None] + own[rows]
         for t in range(1, len(self.positions[self.order_by_length[0]]) + 1):
             rows = self._rows_at(t)
             best[self.order_by_length[len(rows) : len(value)]] = (value[len(rows) :] + end).max(axis=1)
-            value = (value[: len(rows), :, None] + matrix).max(axis=1) + own[rows]
-        for i, rows in enumerate(self.positions):  # the truth has no loss
-            states = np.array(self._states(self.labels[rows]))
-            best[i] -= first[states[0]] + matrix[states[:-1], states[1:]].sum() + end[states[-1]]
-            best[i] -= own[rows, states].sum()
-        return best
+            value = (value[: len(rows), :, None] + matrix).max(axis=1) - steps[rows, None] + own[rows]
+        return np.asarray(best - end[states[[rows[-1] for rows in self.positions]]])
 
     def expected(self, vector: Floats, margin: float) -> tuple[Floats, float]:
-        """Weighted sums of expected features and expected loss under exp(score + margin * loss), normalised."""
+        """Weighted sums of expected features and expected loss under exp(score + margin * loss), normalised.
+
+        Messages keep no sums along the chain, which would cost digits: at each position they are known up to a factor,
+        and the probabilities there are normalised. That they are those of one distribution is checked: the pairs of
+        neighbouring states must agree with the states.
+        """
         first, end, matrix, own = self._scores(vector, margin)
         weights, longest = self.weights[self.order_by_length], len(self.positions[self.order_by_length[0]])
         rows = [self._rows_at(t) for t in range(longest)]
-        forward = [first + own[rows[0]]]
+        forward = [_levelled(first + own[rows[0]])]
         for at in rows[1:]:
-            forward.append(_log_sum(forward[-1][: len(at), :, None] + matrix, 1) + own[at])
-        start, steps = np.zeros(self.n_labels), np.zeros((self.n_states, self.n_labels + 1))
-        node = np.zeros((len(own), self.n_states))
-        behind, log_z = np.empty((0, self.n_states)), np.empty(0)
+            forward.append(_levelled(_log_sum(forward[-1][: len(at), :, None] + matrix, 1) + own[at]))
+        steps, node = np.zeros((self.n_states, self.n_labels + 1)), np.zeros((len(own), self.n_states))
+        behind = np.empty((0, self.n_states))
         for t in range(longest - 1, -1, -1):
-            ending = np.broadcast_to(end, (len(rows[t]) - len(behind), self.n_states))
-            log_z = np.concatenate([log_z, _log_sum(forward[t][len(log_z) :] + end, 1)])
-            ahead = np.concatenate([_log_sum(matrix + behind[:, None, :], 2), ending])
-            node[rows[t]] = np.exp(forward[t] + ahead - log_z[:, None])
-            _check_distribution(node[rows[t]].sum(axis=1), 1.0)
-            steps[:, -1] += weights[len(behind) : len(rows[t])] @ node[rows[t]][len(behind) :]
-            pair = forward[t][: len(behind), :, None] + matrix + behind[:, None, :] - log_z[: len(behind), None, None]
-            both = np.exp(pair)
-            _check_distribution(both.sum(axis=2), node[rows[t]][: len(behind)])
-            if len(behind):
-                _check_distribution(both.sum(axis=1), node[rows[t + 1]])
-            self._add_steps(steps, np.einsum("n,nij->ij", weights[: len(behind)], both))
-            behind = ahead + own[rows[t]]
-        start += weights @ node[rows[0]][:, : self.n_labels]
-        return self._gathered(start, steps, node)
+            on = len(behind)  # so many chains go on
+            ahead = np.tile(end, (len(rows[t]), 1))
+            ahead[:on] = _log_sum(matrix + behind[:, None, :], 2)
+            node[rows[t]] = _distributions(forward[t] + ahead)
+            steps[:, -1] += weights[on : len(rows[t])] @ node[rows[t][on:]]
+            if on:
+                both = _distributions(forward[t][:on, :, None] + matrix + behind[:, None, :])
+                _check_agree(both.sum(axis=2), node[rows[t][:on]])
+                _check_agree(both.sum(axis=1), node[rows[t + 1]])
+                self._add_steps(steps, np.einsum("n,nij->ij", weights[:on], both))
+            behind = _levelled(ahead + own[rows[t]])
+        return self._gathered(weights @ node[rows[0]][:, : self.n_labels], steps, node)
 
     def _add_steps(self, steps: Floats, pairs: Floats) -> None:
         for s in range(self.n_states):
@@ -222,7 +234,21 @@ def _positions(evidence: Mapping[str, Any], n_rows: int) -> list[Integers]:
     return np.split(order, np.flatnonzero(np.diff(chain[order])) + 1)
 
 
-def _check_distribution(sums: Floats, wanted: Any) -> None:
+def _levelled(messages: Floats) -> Floats:
+    """Logarithms with the largest of each line zero."""
+    return np.asarray(messages - messages.max(axis=1, keepdims=True))
+
+
+def _distributions(logs: Floats) -> Floats:
+    """Probabilities, those of the first index summing to one; refuses logarithms that are those of none."""
+    lines = logs.reshape(len(logs), -1)
+    chances = np.exp(lines - lines.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    _check_agree(chances.sum(axis=1), 1.0)
+    return np.asarray(chances.reshape(logs.shape))
+
+
+def _check_agree(sums: Floats, wanted: Any) -> None:
     """Refuse potentials whose probabilities rounding has spoilt: they stand for no distribution."""
     if not (np.abs(sums - wanted) <= ROUNDING).all():
         raise CertificateError("the potentials stand for no distribution: their probabilities do not sum to one")

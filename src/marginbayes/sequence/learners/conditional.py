@@ -60,7 +60,7 @@ class StructuredConditional(WeightLearner):
         checks.whole("max_iter", self.max_iter)
         checks.not_negative("tol", self.tol, infinite=True)
         reference = StructuredLikelihood(self.smoothing).learn(examples).weights
-        objective = ConditionalObjective(examples, reference, self.l2)
+        objective = ConditionalObjective(examples, reference, float(self.l2))
         scale = max(1.0, float(examples.weights.sum()))
         best, lowest, path, started = objective.start, np.inf, [], time.perf_counter()
 

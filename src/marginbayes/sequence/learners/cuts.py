@@ -53,16 +53,16 @@ class WorkingSet(Examples):
 
     def add(self, weights: Floats, margin: float) -> float:
         """Add the most violated labellings; the sum of all hinge losses at these weights."""
-        labels, values = self.whole.decode(weights, margin)
-        hinges = values - self.truth @ weights
+        labels, _ = self.whole.decode(weights, margin)
+        leads, losses = csr_array(self.truth - self.whole.each_features(labels)), self.whole.loss(labels)
+        hinges = margin * losses - leads @ weights
         known = self._largest(margin * self.losses - self.leads @ weights)
         new = np.flatnonzero(hinges > known + VIOLATED)
         if len(new):
-            lead = csr_array(self.truth - self.whole.each_features(labels))[new]
             order = np.argsort(np.concatenate([self.owners, new]), kind="stable")
             self.owners = np.concatenate([self.owners, new])[order]
-            self.leads = vstack([self.leads, lead], format="csr")[order]
-            self.losses = np.concatenate([self.losses, self.whole.loss(labels)[new]])[order]
+            self.leads = vstack([self.leads, leads[new]], format="csr")[order]
+            self.losses = np.concatenate([self.losses, losses[new]])[order]
             own = [*self.labellings, *(self.whole.labels_of(labels, int(i)) for i in new)]
             self.labellings = [own[k] for k in order]
         return float(self.weights @ hinges)
@@ -88,6 +88,10 @@ class WorkingSet(Examples):
     def decode(self, weights: Floats, margin: float = 0.0) -> tuple[Integers, Floats]:
         """Values of the best known labellings; their labels are not needed here."""
         return self.labels, self._largest(margin * self.losses - self.leads @ weights) + self.truth @ weights
+
+    def hinge(self, weights: Floats, margin: float) -> float:
+        """Weighted sum of the hinge losses over the known labellings."""
+        return float(self.weights @ self._largest(margin * self.losses - self.leads @ weights))
 
     @cached_property
     def true_features(self) -> Floats:
