@@ -105,3 +105,15 @@ def test_naive_bayes_drops_what_must_be_dropped() -> None:
     assert dag.edges == (("y", "b"),)
     with pytest.raises(ValueError, match="'b' has 1 required feature parents, but k=0"):
         NaiveBayes(Constraints(required=[("a", "b")])).learn(schema, rows)
+
+
+def test_a_root_that_the_constraints_speak_against_is_refused() -> None:
+    schema = Schema(tuple(Variable(n, (0, 1)) for n in ("y", "a", "b", "c")))
+    rows = Rows(np.random.default_rng(0).integers(0, 2, (4, 50)).astype(np.uint8), (2,) * 4)
+    below = ChowLiuTAN("b", Constraints(required=[("a", "b")]))
+    with pytest.raises(ValueError, match="root='b' has no feature as parent, but the constraints require 'a' -> 'b'"):
+        below.learn(schema, rows)
+    dropped = ChowLiuTAN("b", Constraints(forbidden=[("y", "b")]))
+    with pytest.raises(ValueError, match="root='b' takes no part: the constraints forbid its edge from the class"):
+        dropped.learn(schema, rows)
+    assert ChowLiuTAN("a", below.constraints).learn(schema, rows).dag.parents_of("a") == ("y",)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from marginbayes.data import Rows, Schema
+from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.scores.rowwise import row_score
-from marginbayes.structure import ChowLiuTAN, Constraints, Greedy, OrderBased, StructureLearner, SuperParent
+from marginbayes.structure import KDB, ChowLiuTAN, Constraints, Greedy, OrderBased, StructureLearner, SuperParent
 from marginbayes.structure.engine import Engine
 from marginbayes.structure.orders import ORDERS, feature_order
 from tests.oracles import structure as slow
@@ -288,3 +289,24 @@ def test_the_random_order_is_kept_where_no_edge_is_required() -> None:
     place_of = {i: t for t, i in enumerate(feature_order(engine, "random", 0.0, 5))}
     dag = OrderBased("random", "cl", 2, random_state=5, constraints=Constraints(keep=["v1"])).learn(schema, rows).dag
     assert all(place_of[p] < place_of[i] for i, own in enumerate(dag.parents) for p in own if p)
+
+
+def test_required_parents_come_first_and_all_else_stays_in_order() -> None:
+    names = ("y", "a", "b", "c", "d", "e")
+    rules = Constraints(required=[("d", "b"), ("c", "b"), ("e", "c")]).compile(names, 2)
+    assert rules.parents_first([1, 2, 3, 4, 5]) == [1, 5, 3, 4, 2]
+    assert rules.parents_first([4, 1, 2, 3, 5]) == [4, 1, 5, 3, 2]
+    assert rules.parents_first([5, 4, 3, 2, 1]) == [5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("learner", [KDB(1), OrderBased("mi", "cr", 1)])
+def test_a_chain_of_required_edges_may_be_longer_than_the_stack(learner: StructureLearner) -> None:
+    d = sys.getrecursionlimit() + 100
+    codes = np.random.default_rng(0).integers(0, 2, (d + 1, 12)).astype(np.uint8)
+    codes[d] = codes[0]  # the last feature, below all others, tells most
+    names = ("y", *(f"x{i}" for i in range(d)))
+    chain = [(f"x{i}", f"x{i + 1}") for i in range(d - 1)]
+    schema = Schema(tuple(Variable(name, (0, 1)) for name in names))
+    given = clone(learner).set_params(constraints=Constraints(required=chain))
+    found = given.learn(schema, Rows(codes, schema.cardinalities))
+    assert {edge for edge in found.dag.edges if edge[0] != "y"} == set(chain)

@@ -28,6 +28,7 @@ from marginbayes.structure import (
     SuperParent,
     TunedMargin,
 )
+from marginbayes.verification import verify
 from tests.oracles.structure import random_rows
 from tests.structure.test_constraints import obeys, random_constraints
 
@@ -102,3 +103,14 @@ def test_what_are_no_constraints_is_refused_in_a_sentence(learner: StructureLear
     for wrong in ([("a", "b")], {"required": [("a", "b")]}):
         with pytest.raises(ValueError, match=r"constraints=.* must be Constraints"):
             clone(learner).set_params(constraints=wrong).learn(schema, rows)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda x: " ".join(str(x).split()))
+def test_what_is_always_so_may_be_said(learner: StructureLearner) -> None:
+    schema, rows = random_rows(2, n=50)
+    plain = clone(learner).set_params(constraints=Constraints()).learn(schema, rows)
+    vacuous = Constraints(forbidden=[(name, name) for name in schema.names], keep=["v0"])
+    found = clone(learner).set_params(constraints=vacuous).learn(schema, rows)
+    assert found.dag == plain.dag
+    if found.certificate is not None:
+        verify(found.certificate.to_document(), rows.codes)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import signal
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +15,8 @@ from hypothesis import strategies as st
 from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.solvers import Moment
-from marginbayes.structure import Constraints, ExactMargin
+from marginbayes.structure import Constraints, ExactMargin, StructureResult
+from marginbayes.structure.exact import general
 from marginbayes.structure.exact.branching import ClusterProof
 from marginbayes.structure.exact.clusters import bound_of
 from marginbayes.structure.exact.clustertree import everything
@@ -20,7 +24,7 @@ from marginbayes.structure.exact.families import ParentSpace
 from marginbayes.structure.exact.general import learn_general, learn_milp
 from marginbayes.structure.exact.marginlp import MarginProof, MarginRelaxation, climb
 from marginbayes.structure.exact.milp import Formulation
-from marginbayes.structure.exact.problem import dense_problem, parent_sets
+from marginbayes.structure.exact.problem import DenseProblem, dense_problem, parent_sets
 from marginbayes.verification import CertificateError, verify
 from tests.oracles.graphs import all_graphs, is_acyclic
 from tests.oracles.structure import bundled, random_rows
@@ -189,8 +193,8 @@ def test_no_single_change_improves_what_was_climbed() -> None:
 
 def test_a_problem_too_large_for_memory_is_refused_with_the_remedy() -> None:
     schema, rows = random_rows(0)
-    with pytest.raises(ValueError, match="more than max_bytes=1e\\+03"):
-        learn_general(schema, rows, gamma=1.0, k=2, max_bytes=1e3)
+    with pytest.raises(ValueError, match="more than max_memory=1e\\+03"):
+        learn_general(schema, rows, gamma=1.0, k=2, max_memory=1e3)
 
 
 def test_a_class_of_one_level_leaves_nothing_to_find() -> None:
@@ -229,3 +233,19 @@ def test_a_general_solver_that_is_interrupted_leaves_a_structure() -> None:
     found = ExactMargin(method="milp", callback=stop).learn(schema, rows)
     assert found.status == found.certificate.status == "interrupted"
     assert found.certificate.bound >= found.certificate.objective
+
+
+@pytest.mark.parametrize("solve", [learn_general, learn_milp])
+def test_ctrl_c_while_coefficients_are_computed_leaves_a_structure_and_its_bound(
+    solve: Callable[..., StructureResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disturbed(*words: Any, **settings: Any) -> DenseProblem:
+        signal.raise_signal(signal.SIGINT)
+        return dense_problem(*words, **settings)
+
+    schema, rows = random_rows(4, n=60, features=4)
+    monkeypatch.setattr(general, "dense_problem", disturbed)
+    found = solve(schema, rows, gamma=0.5, k=2)
+    assert found.status == found.certificate.status == "interrupted"
+    best = learn_milp(schema, rows, gamma=0.5, k=1).score
+    assert found.score <= best + 1e-9 <= found.certificate.bound + 1e-6

@@ -306,3 +306,20 @@ def test_the_points_of_a_trace_are_even_in_the_logarithm_of_time() -> None:
     assert (found[0], found[-1]) == (trace[0], trace[-1])
     times = np.log([seconds for seconds, _, _ in found])
     assert np.diff(times[times > np.log(1.0)]).max() < 0.03
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_a_small_margin_below_a_large_gamma_is_proved_as_well_as_asked_for(
+    k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, n, levels = np.random.default_rng(1), 1000, 60
+    codes = np.array([np.arange(n) % 2, rng.integers(0, levels, n), rng.integers(0, levels, n)])
+    cards = (2, levels, levels)
+    schema = Schema(tuple(Variable(name, tuple(range(card))) for name, card in zip("yab", cards, strict=True)))
+    found = ExactMargin(gamma=1e6, k=k, smoothing=1e4).learn(schema, Rows(codes.astype(np.uint8), cards))
+    assert found.certificate.status == "optimal"
+    assert verify(found.certificate.to_document(), codes).gap <= 1e-6
+    monkeypatch.setattr(tree, "ROUNDING", 0.0)
+    strict = ExactMargin(gamma=1e6, k=k, smoothing=1e4, gap=1e-12).learn(schema, Rows(codes.astype(np.uint8), cards))
+    assert strict.certificate.status == "stalled"
+    verify(strict.certificate.to_document(), codes)

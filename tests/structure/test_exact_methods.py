@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from marginbayes.graph import Dag
 from marginbayes.structure import Constraints, ExactMargin, NaiveBayes
 from marginbayes.structure.exact.learner import gaps
 from marginbayes.structure.exact.milp import Formulation
@@ -87,3 +88,12 @@ def test_a_start_is_not_for_the_general_solver() -> None:
     start = NaiveBayes().learn(schema, rows)
     with pytest.raises(ValueError, match="is not for method='milp'"):
         ExactMargin(method="milp", start=start).learn(schema, rows)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_start_in_which_a_feature_lacks_the_class_is_one_without_that_feature(k: int) -> None:
+    schema, rows = random_rows(8, n=40, features=3)
+    lacking = Dag(schema.names, ((), (0,), (1,), (0,)))
+    found = ExactMargin(k=k, start=lacking, time_limit=0.0).learn(schema, rows)
+    same = ExactMargin(k=k, start=Dag(schema.names, ((), (0,), (), (0,))), time_limit=0.0).learn(schema, rows)
+    assert (found.dag, found.score) == (same.dag, same.score)

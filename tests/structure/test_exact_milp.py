@@ -107,3 +107,17 @@ def test_unknown_words_are_refused() -> None:
         solve_milp(problem, acyclicity="hope")
     with pytest.raises(ValueError, match="solver='abacus' is not known; choose one of 'highs', 'scip'"):
         solve_milp(problem, solver="abacus")
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+@pytest.mark.parametrize("unit", [1e-7, 1e6])
+def test_the_unit_of_the_weights_does_not_matter(solver: str, unit: float) -> None:
+    if solver == "scip":
+        pytest.importorskip("pyscipopt")
+    for seed in range(4):
+        schema, rows = random_rows(seed, n=40, features=3)
+        weighted = rows.reweighted(np.full(len(rows), unit))
+        problem = dense_problem(schema, weighted, gamma=math.log(9), k=1, smoothing=unit)
+        found, best = solve_milp(problem, solver=solver, acyclicity="both", gap=1e-9), best_of_all(problem)
+        assert found.objective == pytest.approx(best, abs=1e-6 * unit)
+        assert found.bound == pytest.approx(best, abs=1e-5 * unit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from marginbayes.scores.decomposable import DECOMPOSABLE, FamilyScore
 from marginbayes.solvers import Moment
 from marginbayes.structure import ChowLiuTAN, Constraints, ExactScore
 from marginbayes.structure.exact.families import ParentSpace, complete_rows, score_families
+from marginbayes.structure.exact.orders import OrderSearch
 from marginbayes.verification import verify
 from tests.oracles.graphs import all_graphs, best_over_orders, classifier_sets, family_score, is_acyclic, subsets
 from tests.oracles.structure import bundled, random_rows
@@ -288,4 +290,23 @@ def test_more_than_twenty_variables_are_solved_by_the_tree() -> None:
     assert found.certificate.gap <= 0.02
     for a, b in combinations(range(22), 2):  # no two variables are each other's parents
         assert not (a in found.dag.parents[b] and b in found.dag.parents[a])
+    verify(found.certificate.to_document(), rows.codes)
+
+
+def test_ctrl_c_while_orders_are_tried_keeps_the_best_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, improved, moments = 0, OrderSearch.improved, list[Moment]()
+
+    def impatient(self: OrderSearch, *words: Any) -> list[int]:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return improved(self, *words)
+
+    monkeypatch.setattr(OrderSearch, "improved", impatient)
+    schema, rows = random_rows(3, n=100, features=6)
+    learner = ExactScore("bic", max_parents=2, method="tree", callback=moments.append)
+    found = learner.learn(schema, rows)
+    assert (calls, found.status) == (3, "interrupted")
+    assert moments[0].objective <= moments[1].objective <= found.score  # the greedy order, and improved ones
     verify(found.certificate.to_document(), rows.codes)

@@ -11,6 +11,7 @@ import pytest
 
 from marginbayes.data import Rows, Schema
 from marginbayes.parameters import MaximumLikelihood
+from marginbayes.structure import Constraints
 from marginbayes.structure.base import StructureResult
 from marginbayes.structure.exact.general import learn_general
 from marginbayes.structure.exact.tuning import GRID, MarginTrial, TunedMargin
@@ -162,3 +163,12 @@ def test_a_trial_knows_its_margin() -> None:
 def test_what_cannot_be_tried_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Tuned(**settings(**changes)).learn(*random_rows(0, n=30, features=2))
+
+
+def test_a_required_parent_of_the_class_is_no_feature_parent() -> None:
+    schema, rows = random_rows(5, n=40, features=3)
+    above = Constraints(required=[("v1", "v0")])
+    tuned = TunedMargin(p=(0.8,), class_parents=1, cv=2, constraints=above)
+    assert {trial.k for trial in tuned.learn(schema, rows).trials} == {0, 1}
+    below = Constraints(required=[("v1", "v2")])
+    assert {trial.k for trial in tuned.set_params(constraints=below).learn(schema, rows).trials} == {1}

@@ -10,7 +10,7 @@ from marginbayes.data import Rows, Schema
 from marginbayes.parameters import ConditionalLikelihood
 from marginbayes.parameters.parametrisation import Concave
 from marginbayes.scores.rowwise import row_score
-from marginbayes.structure import OrderBased, Step, StructureResult
+from marginbayes.structure import Constraints, OrderBased, Step, StructureResult
 from marginbayes.structure.engine import Engine
 from marginbayes.structure.orders import ORDERS, feature_order
 from tests.oracles import structure as slow
@@ -379,3 +379,16 @@ def test_features_of_one_level_are_passed_over_as_the_slow_search_finds(k: int, 
         order = slow.order_by(oracle, rule)
         way = slow.algorithm_1(oracle, rule, k) if literal else slow.along(oracle, order, k)
         assert_same(OrderBased("mi", "cr", k, literal=literal).learn(schema, rows), way, schema)
+
+
+def test_ctrl_c_in_the_first_training_leaves_what_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    def objective(*words: object) -> None:
+        raise KeyboardInterrupt(words)
+
+    schema, rows = random_rows(0, n=80, features=4)
+    monkeypatch.setattr(Concave, "objective", objective)
+    constraints = Constraints(required=[("v1", "v2")], forbidden=[("v0", "v4")])
+    found = OrderBased("mi", "cr", inner_parameters="cl", constraints=constraints).learn(schema, rows)
+    assert found.status == "interrupted"
+    assert found.score is None
+    assert found.dag.parents == ((), (0,), (0, 1), (0,), ())

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, xlogy
 
 from marginbayes.data.rows import Rows
+from marginbayes.scores.information import resolved
 
 __all__ = ["Independence"]
 
@@ -26,7 +27,7 @@ class Independence:
         self.known: dict[tuple[int, int, frozenset[int]], tuple[float, float]] = {}
 
     def information(self, x: int, y: int, given: Iterable[int] = ()) -> float:
-        """I(X; Y | given) in bits."""
+        """I(X; Y | given) in bits, equal ones being equal whatever the order of the rows."""
         return self._tested(x, y, frozenset(given))[0]
 
     def dependent(self, x: int, y: int, given: Iterable[int] = ()) -> bool:
@@ -58,8 +59,8 @@ def _test(rows: Rows, x: int, y: int, given: list[int]) -> tuple[float, float]:
     nats = (_plogp(both, weights) + _plogp(slices, weights) - _plogp(with_x, weights) - _plogp(with_y, weights)) / total
     levels_x, levels_y = (_levels(pairs, card) for pairs, card in ((with_x, cards[x]), (with_y, cards[y])))
     freedom = int(((levels_x - 1) * (levels_y - 1)).sum())
-    information = max(0.0, float(nats))
-    return information / np.log(2), float(chdtrc(freedom, 2 * total * information)) if freedom else 1.0
+    chance = float(chdtrc(freedom, 2 * total * max(0.0, float(nats)))) if freedom else 1.0
+    return float(resolved(np.array(nats))) / np.log(2), chance
 
 
 def _patterns(columns: list[NDArray[np.integer]], cards: list[int], n: int) -> NDArray[np.int64]:

@@ -48,7 +48,7 @@ class ChowLiuTAN(StructureLearner):
     Parameters
     ----------
     root : str or None, default=None
-        Name of the feature that has no feature as parent; the first one by default.
+        Name of the feature that has no feature as parent; the first one by default. Constraints may not say otherwise.
     constraints : Constraints or None, default=None
         With constraints the tree is the best directed forest that obeys them (Edmonds), and the root follows from it.
     """
@@ -63,15 +63,30 @@ class ChowLiuTAN(StructureLearner):
 
     def from_information(self, schema: Schema, information: NDArray[np.float64]) -> Dag:
         """TAN from the matrix of conditional mutual information."""
-        names, root = schema.names[1:], None if self.root is None else str(self.root)
-        if root is not None and root not in names:
-            raise ValueError(f"root={self.root!r} is not a feature; the features are {', '.join(map(repr, names))}")
         rules = Constraints.given(self.constraints).compile(schema.names, k=1)
+        root = self._root(schema.names, rules)
         if self.constraints is None:
-            parents = maximum_spanning_forest(information, 0 if root is None else names.index(root))
+            parents = maximum_spanning_forest(information, root or 0)
         else:
-            parents = _best_forest(information, rules, None if root is None else names.index(root))
+            parents = _best_forest(information, rules, root)
         return _with_class(schema, rules, parents)
+
+    def _root(self, names: tuple[str, ...], rules: Rules) -> int | None:
+        """Place of the root among the features, if there is one to obey."""
+        if self.root is None:
+            return None
+        if str(self.root) not in names[1:]:
+            listed = ", ".join(map(repr, names[1:]))
+            raise ValueError(f"root={self.root!r} is not a feature; the features are {listed}")
+        root = names.index(str(self.root))
+        if root in rules.dropped:
+            raise ValueError(f"root={self.root!r} takes no part: the constraints forbid its edge from the class")
+        for parent in rules.required[root]:
+            raise ValueError(
+                f"root={self.root!r} has no feature as parent, but the constraints require "
+                f"{names[parent]!r} -> {self.root!r}; leave out one of them"
+            )
+        return root - 1
 
 
 def _with_class(schema: Schema, rules: Rules, parents: Sequence[int]) -> Dag:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,12 @@ class Constraints:
     forbidden : sequence of (parent, child)
         Edges that must not be there. The class as parent means that the feature must be dropped; in networks in which
         the class is a variable like any other (`DependencyAnalysis`, `ExactScore` with ``max_parents``) it means that
-        edge alone.
+        edge alone. An edge from a variable to itself, as a product of names has it, is never there: it is left out.
     tiers : sequence of sequences of names
         Features in the order in which they come about: no edge leads from a later tier to an earlier one. Features that
         are in no tier are free.
     keep : sequence of names
-        Features that may not be dropped.
+        Features that may not be dropped. The class never is.
 
     Examples
     --------
@@ -49,6 +50,7 @@ class Constraints:
         for name in ("required", "forbidden"):
             edges = [_names(edge, name) for edge in getattr(self, name)]
             object.__setattr__(self, name, tuple((a, b) for a, b in edges))
+        object.__setattr__(self, "forbidden", tuple((a, b) for a, b in self.forbidden if a != b))
         object.__setattr__(self, "tiers", tuple(_names(tier, "tiers") for tier in self.tiers))
         object.__setattr__(self, "keep", _names(self.keep, "keep"))
 
@@ -60,6 +62,15 @@ class Constraints:
         if not isinstance(value, Constraints):
             raise ValueError(f"constraints={value!r} must be Constraints(...)")
         return value
+
+    def to_evidence(self, names: Sequence[str]) -> dict[str, Any]:
+        """The same by lists of names, for a graph over these names, the class first, which is not to be kept."""
+        return {
+            "required": self.required,
+            "forbidden": self.forbidden,
+            "tiers": self.tiers,
+            "keep": tuple(name for name in self.keep if name != names[0]),
+        }
 
     def compile(self, names: Sequence[str], k: int, *, drops: bool = True) -> Rules:
         """The rules for a graph over these names, the class first, with at most k feature parents.
@@ -90,7 +101,7 @@ class Constraints:
         kept |= {v for child, parents in enumerate(required) for v in (child, *parents) if parents}
         for v in kept & dropped:
             raise ValueError(f"{names[v]!r} must be kept, yet the edge from the class to it is forbidden")
-        return Rules(k, allowed, tuple(required), frozenset(kept), dropped)
+        return Rules(k, allowed, tuple(required), frozenset(kept - {0}), dropped)
 
     def compile_below(self, names: Sequence[str], k: int, *, drops: bool = True) -> tuple[Rules, set[int], set[int]]:
         """The same where the class may have parents: rules among the features, and the features that must, and must
@@ -150,6 +161,25 @@ class Rules:
     required: tuple[tuple[int, ...], ...]
     keep: frozenset[int]
     dropped: frozenset[int]
+
+    @property
+    def unsearched(self) -> list[tuple[int, ...] | None]:
+        """Feature parents of every variable where no edges are but the required ones; None where it is dropped."""
+        return [None if v in self.dropped else own for v, own in enumerate(self.required)]
+
+    def parents_first(self, order: Sequence[int]) -> list[int]:
+        """The order with required parents moved before their children, otherwise unchanged."""
+        rank = {v: place for place, v in enumerate(order)}
+        placed: dict[int, None] = {}
+        for v in order:
+            waiting = [v]
+            while waiting:
+                missing = [p for p in self.required[waiting[-1]] if p not in placed]
+                if missing:
+                    waiting.append(min(missing, key=rank.__getitem__))
+                else:
+                    placed[waiting.pop()] = None
+        return list(placed)
 
     def restricted(self, candidates: NDArray[np.bool_]) -> Rules:
         """The same rules with fewer parents to choose from; required ones stay."""

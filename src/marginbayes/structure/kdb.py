@@ -17,9 +17,6 @@ __all__ = ["KDB"]
 
 Floats = NDArray[np.float64]
 
-# Informations below this, and differences of them, are rounding.
-RESOLUTION = 1e-12
-
 
 class KDB(StructureLearner):
     """k-dependence Bayesian classifier (Sahami 1996).
@@ -55,41 +52,22 @@ class KDB(StructureLearner):
         checks.whole("k", self.k)
         rules = Constraints.given(self.constraints).compile(schema.names, self.k)
         parents: list[tuple[int, ...] | None] = [(), *([None] * (len(schema.names) - 1))]
-        order, information = _order(_whole(mutual_information(rows)), rules), _pairs(rows)
+        order = _order(mutual_information(rows), rules)
+        information = np.pad(conditional_mutual_information(rows), (1, 0))  # by index of the variables
         for place, child in enumerate(order):
             parents[child] = _chosen(child, order[:place], information[child], rules)
         return StructureResult(structure_dag(schema.names, parents))
 
 
-def _order(alone: NDArray[np.int64], rules: Rules) -> list[int]:
+def _order(alone: Floats, rules: Rules) -> list[int]:
     """The features that are not dropped, the most informative first, required parents before their children."""
-    placed: list[int] = []
-
-    def place(i: int) -> None:
-        if i not in placed:
-            for p in sorted(rules.required[i], key=lambda p: (-alone[p - 1], p)):
-                place(p)
-            placed.append(i)
-
-    for i in np.argsort(-alone, kind="stable"):
-        if int(i) + 1 not in rules.dropped:
-            place(int(i) + 1)
-    return placed
+    order = (np.argsort(-alone, kind="stable") + 1).tolist()
+    return rules.parents_first([i for i in order if i not in rules.dropped])
 
 
-def _chosen(child: int, earlier: list[int], information: NDArray[np.int64], rules: Rules) -> tuple[int, ...]:
+def _chosen(child: int, earlier: list[int], information: Floats, rules: Rules) -> tuple[int, ...]:
     """The required parents, and the most informative earlier features up to k in all."""
     required = rules.required[child]
     allowed = [j for j in sorted(earlier) if rules.allowed[j, child] and j not in required and information[j] > 0]
     ranked = sorted(allowed, key=lambda j: -information[j])
     return (*required, *ranked[: rules.k - len(required)])
-
-
-def _pairs(rows: Rows) -> NDArray[np.int64]:
-    """I(feature; feature | class) by index of the variables, in units of the resolution."""
-    return np.pad(_whole(conditional_mutual_information(rows)), (1, 0))
-
-
-def _whole(information: Floats) -> NDArray[np.int64]:
-    """Information in units of the resolution, so that rounding decides no tie."""
-    return np.rint(information / RESOLUTION).astype(np.int64)

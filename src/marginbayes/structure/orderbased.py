@@ -103,7 +103,7 @@ class OrderBased(SearchLearner):
         """Walk along the order and settle the parents of one feature after the other."""
         pair = best_pair(search.engine, self.epsilon, search.may_add) if self.literal else None
         order = feature_order(search.engine, self.order, self.epsilon, self.random_state, pair or ())
-        order = _with_required_first(order, search)
+        order = search.rules.parents_first(order)
         to_beat = None
         if pair is not None:
             search.accept(pair[1], (*(search.engine.parents[pair[1]] or ()), pair[0]), "add", pair[0])
@@ -140,18 +140,3 @@ def _prefixes(own: tuple[int, ...], allowed: Sequence[int], k: int) -> list[tupl
     """Parent sets to which one more is added, small ones first: the own parents and up to k - 1 in all."""
     room = k - len(own)
     return [(*own, *extra) for size in range(max(room, 0)) for extra in combinations(allowed, size)]
-
-
-def _with_required_first(order: list[int], search: Search) -> list[int]:
-    """The order with required parents moved before their children, otherwise unchanged."""
-    placed: list[int] = []
-
-    def place(i: int) -> None:
-        if i not in placed:
-            for p in search.rules.required[i]:
-                place(p)
-            placed.append(i)
-
-    for i in order:
-        place(i)
-    return placed

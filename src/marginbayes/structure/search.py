@@ -55,8 +55,7 @@ class Search:
         self.workers = effective_n_jobs(n_jobs)
         self.started = time.perf_counter()
         self.status = "finished"
-        for child in engine.features:
-            start: Parents = None if child in rules.dropped else rules.required[child]
+        for child, start in enumerate(rules.unsearched):
             if start != engine.parents[child]:
                 engine.set_parents(child, start)
         self.restart()
@@ -240,6 +239,13 @@ class SearchLearner(StructureLearner):
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure for these rows; Ctrl-C ends the search and keeps the best so far."""
         self._check()
+        try:
+            return self._learned(schema, rows)
+        except KeyboardInterrupt:  # before there was any score
+            required = Constraints.given(self.constraints).compile(schema.names, self.k).unsearched
+            return StructureResult(structure_dag(schema.names, required), status="interrupted")
+
+    def _learned(self, schema: Schema, rows: Rows) -> StructureResult:
         judged = rows.labelled()
         try:
             with kernel_interrupts():

@@ -119,10 +119,18 @@ def evaluate(instance: Instance, top: int, multipliers: Multipliers) -> Evaluate
         weighted_rows(instance.rows(rows), rows, weights, values)
     base = instance.base(top)[multipliers.rows]
     used = float(weights.sum())
-    constant = instance.gamma * (instance.samples.total - used) + float(base @ weights)
-    size = instance.ceiling + used * (np.abs(base).max(initial=0.0) + instance.n_features * instance.largest)
+    at_most = instance.gamma * _unused(instance, multipliers)
+    constant = at_most + float(base @ weights)
+    size = at_most + used * (np.abs(base).max(initial=0.0) + instance.n_features * instance.largest)
     pad = EPSILON * (len(base) + instance.n_features + 16) * size
     return Evaluated(constant + pad, values.reshape(instance.n_features, instance.n_options))
+
+
+def _unused(instance: Instance, multipliers: Multipliers) -> float:
+    """Weight that no multiplier takes up: from whole shares, so that it is nothing where all is taken."""
+    weights = instance.samples.weights
+    taken = np.bincount(multipliers.rows // instance.rivals, multipliers.shares, len(weights))
+    return float(weights @ ((WHOLE - taken) * UNIT))
 
 
 def branch_bound(found: Evaluated, allowed: Flags) -> float:

@@ -129,6 +129,11 @@ class ClusterTree:
         # Half of what is asked for: the other half is for rounding.
         return self.value + 0.5 * self.gap * max(1.0, abs(self.value))
 
+    def offer(self, parents: tuple[Set, ...] | None) -> None:
+        """Keep a structure, if there is one, that is better than the best so far."""
+        if parents is not None and (value := self.relaxation.value(parents)) > self.value:
+            self.parents, self.value = parents, value
+
     def run(self, stop: Callable[[], bool], tell: Callable[[ClusterTree], None]) -> bool:
         """Whether the gap was closed."""
         while self._heap:
@@ -172,7 +177,7 @@ class ClusterTree:
             if gained > 0:
                 leaf = node.leaf = Leaf(leaf.decisions, found.bound, found.proof)
             for parents in self.suggest(found):
-                self._offer(parents)
+                self.offer(parents)
             if not leaf.decisions:  # the root takes longest
                 tell(self)
             self._fix(node, found.proof)
@@ -220,16 +225,11 @@ class ClusterTree:
             parents = tuple(own[0] for own in left)
             with suppress(CycleError):
                 TopologicalSorter(dict(enumerate(parents))).prepare()
-                self._offer(parents)
+                self.offer(parents)
 
     @property
     def _sets(self) -> tuple[tuple[Set, ...], ...]:
         return self.relaxation.families.sets
-
-    def _offer(self, parents: tuple[Set, ...]) -> None:
-        value = self.relaxation.value(parents)
-        if value > self.value:
-            self.parents, self.value = parents, value
 
 
 def _edge_to_split(

@@ -13,13 +13,14 @@ from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.solvers import Certificate, Moment
+from marginbayes.solvers.interrupt import interruptible
 from marginbayes.structure.base import StructureResult
 from marginbayes.structure.constraints import Constraints
 from marginbayes.structure.exact.clusters import RelaxedFamilies
 from marginbayes.structure.exact.clustertree import ClusterTree, tree_evidence
 from marginbayes.structure.exact.families import ParentSpace
 from marginbayes.structure.exact.marginlp import MarginProof, MarginRelaxation, TimeUp, climb
-from marginbayes.structure.exact.milp import Formulation, solve_milp
+from marginbayes.structure.exact.milp import Formulation, MilpResult, solve_milp
 from marginbayes.structure.exact.orders import OrderSearch
 from marginbayes.structure.exact.problem import DenseProblem, check_start, dense_problem, margin_rows, merged_samples
 
@@ -47,7 +48,7 @@ def learn_general(
     start: Dag | None = None,
     time_limit: float | None = None,
     gap: float = 1e-6,
-    max_bytes: float = 2e9,
+    max_memory: float = 2e9,
     callback: Callback = None,
 ) -> StructureResult:
     """The structure of greatest soft margin with any number of feature parents, and a certificate that can be verified.
@@ -56,20 +57,21 @@ def learn_general(
     problems, or for a bound after some time on others. With one feature parent branchings are far faster.
     """
     started = time.perf_counter()
-    problem = dense_problem(
-        schema,
-        rows,
-        margin=margin,
-        gamma=gamma,
-        k=k,
-        class_parents=class_parents,
-        constraints=constraints,
-        smoothing=smoothing,
-        max_bytes=max_bytes,
-    )
-    space = ParentSpace.of(schema.names, constraints, k, class_parents)
-    run = _Run(problem, start, time_limit, gap, callback, started)
-    ended = run.go()
+    with interruptible() as wished:  # Ctrl-C counts once there is a structure to end with
+        problem = dense_problem(
+            schema,
+            rows,
+            margin=margin,
+            gamma=gamma,
+            k=k,
+            class_parents=class_parents,
+            constraints=constraints,
+            smoothing=smoothing,
+            max_memory=max_memory,
+        )
+        space = ParentSpace.of(schema.names, constraints, k, class_parents)
+        run = _Run(problem, start, time_limit, gap, callback, started, wished)
+    ended = "interrupted" if wished() else run.go()
     tree, bound, interrupted = run.tree, run.tree.bound, ended == "interrupted"
     closed = bound - tree.value <= max(gap, ROUNDING) * max(1.0, abs(tree.value))
     status = "optimal" if closed else "stalled" if ended == "optimal" else ended  # by rounding, if at all
@@ -95,7 +97,9 @@ class _Run:
         gap: float,
         callback: Callback,
         started: float,
+        wished: Callable[[], bool] = bool,
     ) -> None:
+        self.wished = wished
         self.started, self.limit, self.callback = started, math.inf if limit is None else limit, callback
         self.trace: list[tuple[float, float, float]] = []
         self.relaxation = MarginRelaxation(problem, lambda: self.limit - self.seconds)
@@ -120,7 +124,7 @@ class _Run:
         return time.perf_counter() - self.started
 
     def _in_time(self) -> bool:
-        return self.seconds < self.limit
+        return self.seconds < self.limit and not self.wished()
 
     def go(self) -> str:
         """Run to the end; why it ended."""
@@ -200,7 +204,7 @@ def learn_milp(
     solver: str = "highs",
     time_limit: float | None = None,
     gap: float = 1e-6,
-    max_bytes: float = 2e9,
+    max_memory: float = 2e9,
     callback: Callback = None,
 ) -> StructureResult:
     """The structure that a general solver finds for (19); its certificate has the solver's bound and no evidence.
@@ -208,20 +212,24 @@ def learn_milp(
     Where the solver finds nothing in time, a structure that a greedy search finds is returned.
     """
     started = time.perf_counter()
-    problem = dense_problem(
-        schema,
-        rows,
-        margin=margin,
-        gamma=gamma,
-        k=k,
-        class_parents=class_parents,
-        constraints=constraints,
-        smoothing=smoothing,
-        max_bytes=max_bytes,
-    )
+    with interruptible() as wished:
+        problem = dense_problem(
+            schema,
+            rows,
+            margin=margin,
+            gamma=gamma,
+            k=k,
+            class_parents=class_parents,
+            constraints=constraints,
+            smoothing=smoothing,
+            max_memory=max_memory,
+        )
     space = ParentSpace.of(schema.names, constraints, k, class_parents)
     left = None if time_limit is None else max(0.0, time_limit - (time.perf_counter() - started))
-    found = solve_milp(problem, acyclicity=acyclicity, solver=solver, time_limit=left, gap=gap, callback=callback)
+    if wished():
+        found = MilpResult(None, -math.inf, math.inf, "interrupted", ())
+    else:
+        found = solve_milp(problem, acyclicity=acyclicity, solver=solver, time_limit=left, gap=gap, callback=callback)
     parents, form = found.parents, Formulation(problem)
     finished = "interrupted" if found.status == "interrupted" else "finished"
     if parents is None:

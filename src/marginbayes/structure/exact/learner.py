@@ -100,7 +100,7 @@ class ExactMargin(StructureLearner):
     leaves the feature given the class, as in the other searches. Rows without a class take no part.
 
     The certificate's status is ``"optimal"``, ``"time limit"``, ``"node limit"``, ``"interrupted"``, ``"memory
-    limit"``, or, where rounding leaves a gap for k above one, ``"stalled"``. `gaps` puts its gap in other terms.
+    limit"``, or, where rounding leaves more than the gap asked for, ``"stalled"``. `gaps` puts its gap in other terms.
     """
 
     def __init__(
@@ -154,9 +154,9 @@ class ExactMargin(StructureLearner):
         self.check()
         if self.method == "milp" or self.k > 1:
             return self._learn_by_programs(schema, rows)
-        instance = self._instance(schema, rows)
         file = Checkpoint(self.checkpoint, self.checkpoint_seconds)
         with interruptible() as wished:
+            instance = self._instance(schema, rows)
             nodes = math.inf if self.node_limit is None else self.node_limit
             limits = Limits(float(self.gap), nodes, began + self._seconds, FIRST * self._seconds, wished)
             search = file.resume(instance, limits.gap) or self._begin(instance, schema, limits, began)
@@ -179,12 +179,13 @@ class ExactMargin(StructureLearner):
             "smoothing": float(self.smoothing),
             "time_limit": self.time_limit,
             "gap": self.gap,
-            "max_bytes": self.max_memory,
+            "max_memory": self.max_memory,
             "callback": self.callback,
         }
         if self.method == "milp":
             return learn_milp(schema, rows, **shared, acyclicity=self.acyclicity, solver=self.solver)
-        start = self.start.dag if isinstance(self.start, StructureResult) else self.start
+        given = self._given(schema)
+        start = None if given is None else Dag(schema.names, tuple(given))
         return learn_general(schema, rows, **shared, start=start)
 
     def _instance(self, schema: Schema, rows: Rows) -> Instance:
@@ -212,7 +213,8 @@ class ExactMargin(StructureLearner):
 
         return Search(instance, first_incumbent(instance, self._given(schema), in_time), started=began)
 
-    def _given(self, schema: Schema) -> Any:
+    def _given(self, schema: Schema) -> list[tuple[int, ...]] | None:
+        """Parents of every variable in the structure to begin with."""
         if self.start is None:
             return None
         dag = self.start.dag if isinstance(self.start, StructureResult) else self.start
@@ -263,7 +265,6 @@ class ExactMargin(StructureLearner):
         )
 
     def _evidence(self, schema: Schema, search: Search, parents: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
-        given = Constraints.given(self.constraints)
         return {
             "margin": self.margin,
             "gamma": self._gamma,
@@ -274,7 +275,7 @@ class ExactMargin(StructureLearner):
             "names": list(schema.names),
             "cardinalities": list(schema.cardinalities),
             "parents": [list(own) for own in parents],
-            "constraints": {name: getattr(given, name) for name in ("required", "forbidden", "tiers", "keep")},
+            "constraints": Constraints.given(self.constraints).to_evidence(schema.names),
             "weight": search.instance.samples.total,
             "redundant": search.instance.redundant,
             "nodes": search.nodes,

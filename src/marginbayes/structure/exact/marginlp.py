@@ -68,7 +68,6 @@ class MarginRelaxation:
         ]
         # To violate a cluster costs more than any two structures differ, so that no program is without solution.
         self.price = 1.0 + self.total * 2.0 * (problem.gamma + sum(spans))
-        self.unit = float(problem.weights.max(initial=0.0)) or 1.0
         self.working = np.zeros(len(problem.sample), bool)
 
     def value(self, parents: Sequence[Set]) -> float:
@@ -129,7 +128,7 @@ class _Program:
             parts.append(
                 -sparse.hstack([cluster_matrix(sets, clusters), sparse.csr_matrix((cuts, tau)), sparse.eye(cuts)])
             )
-        self.width, self.tau, self.unit = width, tau, relaxation.unit
+        self.width, self.tau, self.unit = width, tau, relaxation.form.unit
         self.arguments: dict[str, Any] = {
             # In units of the largest weight: the solver's tolerances are absolute.
             "c": np.concatenate([np.zeros(width), -problem.weights[self.samples], np.full(cuts, relaxation.price)])

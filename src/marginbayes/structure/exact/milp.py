@@ -63,10 +63,15 @@ class Formulation:
         return len(self.problem.options), len(self.problem.weights), len(self.problem.names)
 
     @property
+    def unit(self) -> float:
+        """The largest weight. Solvers get weights in units of it: their tolerances are absolute."""
+        return float(self.problem.weights.max(initial=0.0)) or 1.0
+
+    @property
     def gain(self) -> Floats:
-        """What is maximised: the weighted sum of the margins."""
+        """What is maximised: the weighted sum of the margins, divided by `unit`."""
         options, _, variables = self.sizes
-        return np.concatenate([np.zeros(options), self.problem.weights, np.zeros(variables)])
+        return np.concatenate([np.zeros(options), self.problem.weights / self.unit, np.zeros(variables)])
 
     @property
     def bounds(self) -> tuple[Floats, Floats]:
@@ -195,7 +200,7 @@ class _Run:
         while True:
             found = _call_highs(self.form, clusters, order, self.left, self.gap)
             if found.mip_dual_bound is not None:
-                self.bound = min(self.bound, -float(found.mip_dual_bound))
+                self.bound = min(self.bound, -self.form.unit * float(found.mip_dual_bound))
             new = self._look_at(found.x)
             self._tell(len(clusters))
             if found.status != 0 or not new:
@@ -280,7 +285,7 @@ def full_lp_bound(problem: DenseProblem, *, time_limit: float | None = None) -> 
         )
         if found.status != 0:
             return FullBound(bound, known, False)
-        bound = min(bound, -float(found.fun))
+        bound = min(bound, -form.unit * float(found.fun))
         new = violated_clusters(form.sets, form.shares(found.x))
         if not new:
             return FullBound(bound, known, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 
 import numpy as np
@@ -32,7 +32,10 @@ class OrderSearch:
 
     def choice(self, child: int, earlier: int) -> tuple[float, Set | None]:
         """The best parents among the earlier variables (bits), and their score."""
-        return next(((v, s) for v, mask, s in self.ranked[child] if not mask & ~earlier), (-math.inf, None))
+        for value, mask, parents in self.ranked[child]:
+            if not mask & ~earlier:
+                return value, parents
+        return -math.inf, None
 
     def greedy(self) -> list[int]:
         """An order in which next comes the variable that loses least by having only the earlier ones as parents."""
@@ -73,11 +76,12 @@ class OrderSearch:
                 idle += 1
         return order
 
-    def iterated(self, rounds: int, seed: int, stop: Callable[[], bool]) -> list[int]:
-        """The best order after shaking and improving again and again, from the greedy one."""
+    def iterated(self, rounds: int, seed: int, stop: Callable[[], bool]) -> Iterator[list[int]]:
+        """Ever better orders, by shaking and improving again and again; the first is the greedy one, improved."""
         rng = np.random.default_rng(seed)
         best = self.improved(self.greedy(), stop)
         value = self.total(best)
+        yield best
         for _ in range(rounds):
             if stop():
                 break
@@ -87,7 +91,7 @@ class OrderSearch:
             new = self.improved(shaken, stop)
             if self.total(new) > value:
                 best, value = new, self.total(new)
-        return best
+                yield best
 
     def total(self, order: Sequence[int]) -> float:
         """Sum of the values along an order."""
@@ -99,27 +103,26 @@ class OrderSearch:
 
     def _best_move(self, order: list[int], place: int) -> tuple[float, int]:
         """How much better the order gets by moving one variable, and where to: it trades places with its neighbours."""
-        best = (0.0, place)
-        for step in (-1, 1):
-            trial, gain, at = list(order), 0.0, place
-            while 0 <= at + step < self.n:
-                left = min(at, at + step)
-                gain += self._gain_of_swap(trial, left)
-                trial[left], trial[left + 1] = trial[left + 1], trial[left]
-                at += step
+        mover, best = order[place], (0.0, place)
+        for places in (range(place - 1, -1, -1), range(place + 1, self.n)):
+            earlier, gain = _mask(order[:place]), 0.0
+            for at in places:
+                other = order[at]
+                pair = (other, mover) if at < place else (mover, other)
+                gain += self._gain_of_swap(*pair, earlier & ~(1 << other))
+                earlier ^= 1 << other
                 if gain > best[0]:
                     best = (gain, at)
                 if gain == -math.inf:  # a required parent is in the way
                     break
         return best
 
-    def _gain_of_swap(self, order: Sequence[int], left: int) -> float:
-        before = sum(1 << v for v in order[:left])
-        first, second = order[left], order[left + 1]
+    def _gain_of_swap(self, first: int, second: int, before: int) -> float:
+        """How much better it is that the second of two neighbours comes first, after these variables (bits)."""
         old = self.choice(first, before)[0] + self.choice(second, before | 1 << first)[0]
         new = self.choice(second, before)[0] + self.choice(first, before | 1 << second)[0]
         return new - old if new > -math.inf else -math.inf
 
 
-def _mask(parents: Set) -> int:
+def _mask(parents: Sequence[int]) -> int:
     return sum(1 << p for p in parents)

@@ -112,7 +112,7 @@ def dense_problem(
     class_parents: int = 0,
     constraints: Constraints | None = None,
     smoothing: float = 1.0,
-    max_bytes: float = 2e9,
+    max_memory: float = 2e9,
 ) -> DenseProblem:
     """All options and coefficients of (19), for at most k feature parents of a feature and some of the class."""
     samples = merged_samples(rows)
@@ -120,10 +120,10 @@ def dense_problem(
     options = tuple(Option(v, parents) for v, own in enumerate(sets) for parents in own)
     per_sample = 1 if margin == "sbm" else max(schema.cardinalities[0] - 1, 0)
     size = 8.0 * len(samples.weights) * per_sample * len(options)
-    if size > max_bytes:
+    if size > max_memory:
         raise ValueError(
             f"{len(samples.weights)} samples x {per_sample} rivals x {len(options)} options need {size:.2g} bytes, "
-            f"more than max_bytes={max_bytes:.2g}; use fewer options (k, constraints), margin='sbm', or raise it"
+            f"more than max_memory={max_memory:.2g}; use fewer options (k, constraints), margin='sbm', or raise it"
         )
     sample, own, rival = margin_rows(samples, margin)
     coefficients = np.empty((len(sample), len(options)))

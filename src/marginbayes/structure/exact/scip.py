@@ -33,7 +33,7 @@ def solve_scip(
     if lazy:
         _include_clusters(model, columns[: form.sizes[0]], form)
     model.optimize()
-    status, bound = STATUS.get(model.getStatus(), model.getStatus()), float(model.getDualbound())
+    status, bound = STATUS.get(model.getStatus(), model.getStatus()), form.unit * float(model.getDualbound())
     parents, objective = None, -np.inf
     if model.getNSols():
         best = model.getBestSol()

@@ -29,6 +29,8 @@ Set = tuple[int, ...]
 
 METHODS = ("auto", "subsets", "tree")
 ROUNDING = 1e-12
+# Most orders that are tried before the tree, which suggests better ones.
+ROUNDS = 50
 
 
 class ExactScore(StructureLearner):
@@ -229,9 +231,8 @@ def _by_subsets(families: Families, watch: _Watch) -> _Found:
         return _Found(parents, value, value, {"method": "subsets"})
     if not (watch.interrupted or watch.stop()):
         raise ValueError("no acyclic graph obeys the constraints")
-    return _proved(
-        families, _along_orders(families, lambda: True), [Leaf((), _bound(families, ClusterProof()), ClusterProof())]
-    )
+    parents = _along_greedy_order(OrderSearch(families))
+    return _proved(families, parents, [Leaf((), _bound(families, ClusterProof()), ClusterProof())])
 
 
 def _by_tree(families: Families, gap: float, watch: _Watch) -> _Found:
@@ -247,19 +248,21 @@ def _by_tree(families: Families, gap: float, watch: _Watch) -> _Found:
         parents = by_score.parents(by_score.improved(order, watch.stop))
         return [] if parents is None else [parents]
 
-    tree = ClusterTree(LinearRelaxation(families), _along_orders(families, watch.stop), suggest, gap)
+    tree = ClusterTree(LinearRelaxation(families), _along_greedy_order(by_score), suggest, gap)
 
     def work() -> None:
         watch.tell(tree.value, tree.bound)
+        for order in by_score.iterated(min(2 * families.n, ROUNDS), 0, watch.stop):
+            tree.offer(by_score.parents(order))
+            watch.tell(tree.value, tree.bound)
         tree.run(watch.stop, lambda t: watch.tell(t.value, t.bound, f"{t.nodes} nodes"))
 
     watch.run(work)
     return _proved(families, tree.parents, tree.leaves, tree.fixes)
 
 
-def _along_orders(families: Families, stop: Callable[[], bool]) -> tuple[Set, ...]:
-    search = OrderSearch(families)
-    parents = search.parents(search.iterated(2 * families.n, 0, stop))
+def _along_greedy_order(search: OrderSearch) -> tuple[Set, ...]:
+    parents = search.parents(search.greedy())
     if parents is None:
         raise ValueError("no acyclic graph obeys the constraints")
     return parents

@@ -33,6 +33,8 @@ EAGER, SELDOM = 16, 8
 # A tree of fewer parts is done before a longer search for good structures would pay.
 SMALL = 40
 TRACE_POINTS = 2000
+# Less than this, relative to the weight of the rows, is the rounding of a sum over them, which verification allows.
+ROUNDING = 1e-9
 ROOT = Effort(rounds=30, tolerance=1e-3)
 INSIDE = Effort(rounds=3, options=4)
 NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
@@ -159,11 +161,13 @@ class Search:
         return status
 
     def _status(self, limits: Limits) -> str | None:
-        if self.bound - self.incumbent.objective <= self.tolerance(limits.gap):
+        left = self.bound - self.incumbent.objective - self.tolerance(limits.gap)
+        if left <= 0.0:
             return "optimal"
         # What was closed may be above the incumbent by rounding; only open parts can be worked on.
         if not self.heap or -self.heap[0][0] <= self._cutoff(limits):
-            return "optimal"
+            size = max(1.0, self.instance.samples.total, abs(self.incumbent.objective))
+            return "optimal" if left <= ROUNDING * size else "stalled"
         if self.nodes >= limits.nodes:
             return "node limit"
         if limits.wished():

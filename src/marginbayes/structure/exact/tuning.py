@@ -66,8 +66,8 @@ class TunedMargin(StructureLearner):
 
     For every number of feature parents `k` and every `p` a structure is learned from a part of the rows and judged by
     the accuracy of its smoothed maximum-likelihood network on the others. Those solves are short. Each starts from the
-    one before on the same rows, whose multipliers and structure serve every margin. Then the best pair is solved on all
-    rows, with all the time there is. Ties go to fewer parents, then to the `p` that is listed first.
+    structure that the one before found on the same rows. Then the best pair is solved on all rows, from a structure of
+    its trials and with all the time there is. Ties go to fewer parents, then to the `p` that is listed first.
 
     Parameters
     ----------
@@ -167,8 +167,8 @@ class TunedMargin(StructureLearner):
 
     def _numbers(self, schema: Schema) -> list[int]:
         """The numbers of feature parents with which the required edges can be had; all, if there are none."""
-        required = Constraints.given(self.constraints).required
-        known = Counter(child for parent, child in set(required) if parent != schema.names[0])
+        required = set(Constraints.given(self.constraints).required)
+        known = Counter(child for parent, child in required if schema.names[0] not in (parent, child))
         least = max(known.values(), default=0)
         return [k for k in self.k if k >= least] or list(self.k)
 
@@ -212,7 +212,7 @@ class _Tuning:
         starts: dict[tuple[int, float], StructureResult] = {}
         try:
             for k in self.numbers:
-                self.previous = [None] * len(self.parts)  # its multipliers are over other parent sets
+                self.previous = [None] * len(self.parts)  # with other parents it may not be allowed
                 for p in self.tuned.p:
                     trial, starts[k, p] = self._try(k, p)
                     if trial is None:
