@@ -211,8 +211,8 @@ def test_a_class_of_one_level_leaves_nothing_to_find() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_large_weights_are_no_other_problem(seed: int) -> None:
     schema, rows = random_rows(seed, n=40, features=4)
-    light = learn_general(schema, rows, gamma=2.0, smoothing=1e-7)
-    heavy = learn_general(schema, rows.reweighted(np.full(len(rows), 1e7)), gamma=2.0, smoothing=1.0)
+    light = learn_general(schema, rows, gamma=2.0, k=2, smoothing=1e-7)
+    heavy = learn_general(schema, rows.reweighted(np.full(len(rows), 1e7)), gamma=2.0, k=2, smoothing=1.0)
     assert heavy.certificate.status == "optimal"
     assert heavy.score == pytest.approx(1e7 * light.score, rel=1e-6)
     report = verify(heavy.certificate.to_document(), rows.codes, np.full(len(rows), 1e7))
@@ -221,7 +221,9 @@ def test_large_weights_are_no_other_problem(seed: int) -> None:
 
 def test_a_search_ends_although_no_gap_is_allowed() -> None:
     for seed in range(4):
-        assert learn_general(*random_rows(seed, n=30, features=3), gamma=2.0, gap=0.0).certificate.status == "optimal"
+        assert (
+            learn_general(*random_rows(seed, n=30, features=3), gamma=2.0, k=2, gap=0.0).certificate.status == "optimal"
+        )
 
 
 def test_a_general_solver_that_is_interrupted_leaves_a_structure() -> None:

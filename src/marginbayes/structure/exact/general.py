@@ -39,44 +39,28 @@ def learn_general(
     schema: Schema,
     rows: Rows,
     *,
-    margin: str = "sm",
-    gamma: float,
-    k: int = 2,
-    class_parents: int = 0,
-    constraints: Constraints | None = None,
-    smoothing: float = 1.0,
     start: Dag | None = None,
     time_limit: float | None = None,
     gap: float = 1e-6,
-    max_memory: float = 2e9,
     callback: Callback = None,
+    **problem_settings: Any,
 ) -> StructureResult:
     """The structure of greatest soft margin with any number of feature parents, and a certificate that can be verified.
 
     Every coefficient is held in memory and the relaxation is solved by a general linear solver, so this is for small
     problems, or for a bound after some time on others. With one feature parent branchings are far faster.
+    `problem_settings` are those of `dense_problem`.
     """
     started = time.perf_counter()
     with interruptible() as wished:  # Ctrl-C counts once there is a structure to end with
-        problem = dense_problem(
-            schema,
-            rows,
-            margin=margin,
-            gamma=gamma,
-            k=k,
-            class_parents=class_parents,
-            constraints=constraints,
-            smoothing=smoothing,
-            max_memory=max_memory,
-        )
-        space = ParentSpace.of(schema.names, constraints, k, class_parents)
+        problem, stated = _stated(schema, rows, gap, **problem_settings)
         run = _Run(problem, start, time_limit, gap, callback, started, wished)
     ended = "interrupted" if wished() else run.go()
     tree, bound, interrupted = run.tree, run.tree.bound, ended == "interrupted"
     closed = bound - tree.value <= max(gap, ROUNDING) * max(1.0, abs(tree.value))
     status = "optimal" if closed else "stalled" if ended == "optimal" else ended  # by rounding, if at all
     evidence = {
-        **_problem_evidence(problem, rows, space, smoothing, gap),
+        **stated,
         "parents": [list(own) for own in tree.parents],
         **tree_evidence(tree.leaves, tree.fixes, _plain_proofs(problem, rows)),
     }
@@ -155,17 +139,28 @@ class _Run:
 # -- evidence
 
 
-def _problem_evidence(
-    problem: DenseProblem, rows: Rows, space: ParentSpace, smoothing: float, gap: float
-) -> dict[str, Any]:
-    return {
+def _stated(
+    schema: Schema,
+    rows: Rows,
+    gap: float,
+    *,
+    k: int = 1,
+    class_parents: int = 0,
+    constraints: Constraints | None = None,
+    smoothing: float = 1.0,
+    **others: Any,
+) -> tuple[DenseProblem, dict[str, Any]]:
+    """The problem, and what a certificate says of it."""
+    shared: dict[str, Any] = {"k": k, "class_parents": class_parents, "constraints": constraints}
+    problem = dense_problem(schema, rows, smoothing=smoothing, **shared, **others)
+    return problem, {
         "margin": problem.margin,
         "gamma": problem.gamma,
         "smoothing": float(smoothing),
         "gap": gap,
         "weight": float(problem.weights.sum()),
         "cardinalities": list(rows.cardinalities),
-        "space": space.to_evidence(),
+        "space": ParentSpace.of(schema.names, **shared).to_evidence(),
     }
 
 
@@ -194,37 +189,21 @@ def learn_milp(
     schema: Schema,
     rows: Rows,
     *,
-    margin: str = "sm",
-    gamma: float,
-    k: int = 1,
-    class_parents: int = 0,
-    constraints: Constraints | None = None,
-    smoothing: float = 1.0,
     acyclicity: str = "order",
     solver: str = "highs",
     time_limit: float | None = None,
     gap: float = 1e-6,
-    max_memory: float = 2e9,
     callback: Callback = None,
+    **problem_settings: Any,
 ) -> StructureResult:
     """The structure that a general solver finds for (19); its certificate has the solver's bound and no evidence.
 
-    Where the solver finds nothing in time, a structure that a greedy search finds is returned.
+    Where the solver finds nothing in time, a structure that a greedy search finds is returned. `problem_settings` are
+    those of `dense_problem`.
     """
     started = time.perf_counter()
     with interruptible() as wished:
-        problem = dense_problem(
-            schema,
-            rows,
-            margin=margin,
-            gamma=gamma,
-            k=k,
-            class_parents=class_parents,
-            constraints=constraints,
-            smoothing=smoothing,
-            max_memory=max_memory,
-        )
-    space = ParentSpace.of(schema.names, constraints, k, class_parents)
+        problem, stated = _stated(schema, rows, gap, **problem_settings)
     left = None if time_limit is None else max(0.0, time_limit - (time.perf_counter() - started))
     if wished():
         found = MilpResult(None, -math.inf, math.inf, "interrupted", ())
@@ -236,7 +215,7 @@ def learn_milp(
         parents = _Run(problem, None, 0.0, gap, None, started).tree.parents
     value, seconds = form.value(parents), time.perf_counter() - started
     evidence = {
-        **_problem_evidence(problem, rows, space, smoothing, gap),
+        **stated,
         "parents": [list(own) for own in parents],
         "solver": solver,
     }
