@@ -16,6 +16,7 @@ from marginbayes import checks
 from marginbayes.estimators.bayesnet import BayesNetClassifier
 from marginbayes.estimators.validation import read_training
 from marginbayes.graph import Dag
+from marginbayes.graph.walks import above
 
 __all__ = ["EdgeStrength", "edge_strength"]
 
@@ -88,7 +89,7 @@ class EdgeStrength:
             if a >= b or strength[a, b] <= threshold:
                 continue
             parent, child = (a, b) if self.directed[a, b] >= self.directed[b, a] else (b, a)
-            if not _reaches(parents, child, parent):
+            if child not in above(parents, [parent]):
                 parents[child] += (parent,)
         return Dag(self.names, tuple(tuple(sorted(p)) for p in parents))
 
@@ -194,14 +195,3 @@ def _matrix(dag: Dag) -> Floats:
     for child, parents in enumerate(dag.parents):
         found[list(parents), child] = 1.0
     return found
-
-
-def _reaches(parents: list[tuple[int, ...]], above: int, below: int) -> bool:
-    """Whether the first variable is the second one or an ancestor of it."""
-    found, todo = set(), [below]
-    while todo:
-        v = todo.pop()
-        if v not in found:
-            found.add(v)
-            todo.extend(parents[v])
-    return above in found

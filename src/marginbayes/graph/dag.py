@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from marginbayes.graph.walks import above
+
 __all__ = ["Dag"]
 
 
@@ -112,13 +114,7 @@ class Dag:
 
     def ancestors(self, nodes: Iterable[int]) -> set[int]:
         """Indices of the nodes and everything above them."""
-        found, todo = set(), list(nodes)
-        while todo:
-            node = todo.pop()
-            if node not in found:
-                found.add(node)
-                todo.extend(self.parents[node])
-        return found
+        return above(self.parents, nodes)
 
     def markov_blanket(self, name: str) -> tuple[str, ...]:
         """Names of the parents, the children and the children's other parents of a variable."""

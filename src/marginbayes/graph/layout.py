@@ -25,6 +25,7 @@ from marginbayes.graph.dag import Dag
 from marginbayes.graph.layered import layered
 from marginbayes.graph.routes import routes, shared_lines
 from marginbayes.graph.tidy import forest
+from marginbayes.graph.walks import components
 
 __all__ = ["Box", "Layout", "Route", "lay_out"]
 
@@ -61,7 +62,7 @@ def _wants_rails(dag: Dag, widths: Sequence[float]) -> bool:
 def _arranged(dag: Dag, widths: Sequence[float], railed: bool) -> Part:
     """All boxes: the class and what is above it, trees and layered pieces side by side, lone variables."""
     drawn = [tuple(p for p in parents if not (railed and p == 0)) for parents in dag.parents]
-    pieces = _pieces(drawn)
+    pieces = components(drawn)
     heads = [piece for piece in pieces if railed and 0 in piece]
     rest = [piece for piece in pieces if piece not in heads and len(piece) > 1]
     lone = [piece[0] for piece in pieces if piece not in heads and len(piece) == 1]
@@ -92,19 +93,6 @@ def _corridor(grid: Part) -> float:
     middle = (grid.left + grid.right) / 2
     gaps = sorted({place.left - GAP / 2 for place in grid.places.values()})
     return middle if grid.rows == 1 else min(gaps, key=lambda x: abs(x - middle))
-
-
-def _pieces(parents: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Connected components, each ascending, in the order of their first nodes."""
-    home = list(range(len(parents)))
-    for child, ps in enumerate(parents):
-        for p in ps:
-            old, new = home[child], home[p]
-            home = [new if h == old else h for h in home] if old != new else home
-    pieces: dict[int, list[int]] = {}
-    for i, h in enumerate(home):
-        pieces.setdefault(h, []).append(i)
-    return list(pieces.values())
 
 
 def _shelves(parts: Iterable[Part]) -> Part:

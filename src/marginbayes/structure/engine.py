@@ -14,6 +14,7 @@ from marginbayes.data.counts import radices
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
+from marginbayes.graph.walks import above, below
 from marginbayes.scores.rowwise import RowScore
 
 __all__ = ["Engine", "Parents", "Rest", "structure_dag"]
@@ -112,25 +113,11 @@ class Engine:
 
     def ancestors(self, i: int) -> set[int]:
         """The features above feature i, itself included."""
-        found, todo = set(), [i]
-        while todo:
-            v = todo.pop()
-            if v not in found:
-                found.add(v)
-                todo.extend(self.parents[v] or ())
-        return found
+        return above(self.parents, [i])
 
     def descendants(self, i: int) -> set[int]:
         """The features below feature i, itself included."""
-        found, new = {i}, {i}
-        while new:
-            new = {
-                c
-                for c, parents in enumerate(self.parents)
-                if parents and c not in found and not new.isdisjoint(parents)
-            }
-            found |= new
-        return found
+        return below(self.parents, i)
 
     # -- what a family adds
 

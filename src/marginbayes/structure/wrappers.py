@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
+from marginbayes.graph.walks import components
 from marginbayes.structure.base import Step
 from marginbayes.structure.constraints import Constraints, Rules
 from marginbayes.structure.engine import Parents
@@ -202,7 +203,7 @@ class _Groups:
         changed = {i: p for i, p in _families(order).items() if p != present[i]}
         return Move("join", host[0], group[0], changed)
 
-    def _order(self, members: Group) -> Group | None:
+    def _order(self, members: Sequence[int]) -> Group | None:
         """The members in an order in which every edge from an earlier to a later one is allowed, if there is one."""
         left, order = list(members), []
         while left:
@@ -216,7 +217,7 @@ class _Groups:
     def _linked(self) -> list[Group]:
         """Features that required edges link, in an order that the rules allow."""
         names, linked = self.engine.schema.names, []
-        for members in _components(self.rules.required):
+        for members in (part for part in components(self.rules.required) if len(part) > 1):
             order = self._order(members)
             if order is None or len(members) > self.rules.k + 1:
                 listed = ", ".join(repr(names[i]) for i in members)
@@ -241,14 +242,3 @@ def _may_precede(rules: Rules) -> NDArray[np.bool_]:
     for child, parents in enumerate(rules.required):
         may[child, list(parents)] = False
     return may
-
-
-def _components(parents: Sequence[Group]) -> list[Group]:
-    """Groups of at least two variables that edges link, ascending."""
-    label = list(range(len(parents)))
-    for child, own in enumerate(parents):
-        for p in own:
-            old, new = sorted((label[p], label[child]), reverse=True)
-            label = [new if x == old else x for x in label]
-    found = [tuple(i for i, x in enumerate(label) if x == name) for name in sorted(set(label))]
-    return [group for group in found if len(group) > 1]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from marginbayes.graph.walks import below
 from marginbayes.structure.exact.branching import ClusterProof
 from marginbayes.structure.exact.clusters import (
     RelaxedFamilies,
@@ -177,8 +178,8 @@ def climb(form: Formulation, parents: tuple[Set, ...], in_time: Callable[[], boo
     turns = cycle(range(len(current)))
     while idle < len(current) and in_time():
         v = next(turns)
-        below = _descendants(current, v)
-        options = [o for o in problem.options_of(v) if below.isdisjoint(problem.options[o].parents)]
+        lower = below(current, v)
+        options = [o for o in problem.options_of(v) if lower.isdisjoint(problem.options[o].parents)]
         rest = sums - problem.coefficients[:, place[v, current[v]]]
         values = _soft_margin(problem, rest[:, None] + problem.coefficients[:, options], starts)
         best = int(values.argmax())
@@ -196,12 +197,3 @@ def _soft_margin(problem: DenseProblem, margins: Floats, starts: Ints) -> Floats
     if len(starts):  # else the class has one level, and no rival falls short
         each = np.minimum(each, np.minimum.reduceat(margins, starts, axis=0))
     return np.asarray(problem.weights @ each)
-
-
-def _descendants(parents: Sequence[Set], v: int) -> set[int]:
-    """A variable and all below it."""
-    found, grown = {v}, True
-    while grown:
-        new = {i for i, own in enumerate(parents) if i not in found and not found.isdisjoint(own)}
-        found, grown = found | new, bool(new)
-    return found
