@@ -107,3 +107,12 @@ def test_a_path_of_one_step_is_a_dot_in_the_legend_too() -> None:
     assert (handle.get_linestyle(), handle.get_marker()) == ("None", "o")
     (handle,) = ScorePathDisplay({"long": UP}).plot().ax_.get_legend().legend_handles
     assert (handle.get_linestyle(), handle.get_marker()) == ("-", "None")
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_changes_are_counted_in_whole_numbers(steps: int) -> None:
+    ax = ScorePathDisplay({"search": UP[:steps]}).plot().ax_
+    low, high = ax.get_xlim()
+    shown = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    assert shown
+    assert all(tick == round(tick) for tick in shown)

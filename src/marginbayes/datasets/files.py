@@ -102,13 +102,11 @@ def read_delimited(
         )
     with open_text(path, encoding) as file:
         header = _check_rows(file, path, separator)
-    return pandas().read_csv(
+    return _parsed(
         path,
-        compression="gzip" if path.suffix.lower() == ".gz" else None,
-        sep=separator,
-        encoding=_without_mark(encoding),
+        separator,
+        encoding,
         decimal=decimal,
-        keep_default_na=False,
         na_values={name: list(missing) for name in header if name not in kept},
         dtype={name: str for name in (*text_columns, *kept) if name in header},
         low_memory=False,
@@ -125,16 +123,26 @@ def read_texts(
     n_rows: int | None = None,
 ) -> pd.DataFrame:
     """Cells of some columns as they are written in a text file, which was checked before; of all or the first rows."""
+    return _parsed(
+        path,
+        separator,
+        encoding,
+        na_values=list(missing),
+        dtype=str,
+        usecols=list(names),
+        nrows=n_rows,
+    )
+
+
+def _parsed(path: Path, separator: str, encoding: str, **options: Any) -> pd.DataFrame:
+    """What pandas reads, and takes for missing only what it is told."""
     return pandas().read_csv(
         path,
         compression="gzip" if path.suffix.lower() == ".gz" else None,
         sep=separator,
         encoding=_without_mark(encoding),
         keep_default_na=False,
-        na_values=list(missing),
-        dtype=str,
-        usecols=list(names),
-        nrows=n_rows,
+        **options,
     )
 
 

@@ -96,6 +96,8 @@ class ScorePathDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_ = {label: self._draw(ax, label, f"C{i % 10}") for i, label in enumerate(self.paths)}
         dress(ax, AXES[self.x], "score on the training rows", legend="lower right")
+        if self.x == "changes":
+            ax.locator_params(axis="x", integer=True)
         return self
 
     def _draw(self, ax: Axes, label: str, colour: str) -> Any:
