@@ -97,7 +97,7 @@ class ScorePathDisplay:
         self.lines_ = {label: self._draw(ax, label, f"C{i % 10}") for i, label in enumerate(self.paths)}
         dress(ax, AXES[self.x], "score on the training rows", legend="lower right")
         if self.x == "changes":
-            ax.locator_params(axis="x", integer=True)
+            ax.locator_params(axis="x", integer=True, min_n_ticks=1)
         return self
 
     def _draw(self, ax: Axes, label: str, colour: str) -> Any:
