@@ -42,6 +42,39 @@ def test_numbers_are_those_of_the_same_folds_in_scikit_learn(run: Run, table: Pa
     assert len(document["comparisons"]) == 3
 
 
+@pytest.mark.parametrize("how", ["folds", "test"])
+def test_weights_are_those_of_training_and_tested_rows_count_once(
+    run: Run, table: Path, tmp_path: Path, how: str
+) -> None:
+    data = datasets.read_table(table)
+    data["times"] = np.random.default_rng(0).integers(0, 9, len(data))
+    weighed, other, out = tmp_path / "w.csv", tmp_path / "other.csv", tmp_path / "e.json"
+    data.to_csv(weighed, index=False)
+    data[::3].to_csv(other, index=False)
+    asked = ("--folds", 4) if how == "folds" else ("--test", other)
+    run("evaluate", weighed, "-t", "outcome", "-s", "nb", "--weight", "times", *asked, "--json", out)
+    X, y, times = data.drop(columns=["outcome", "times"]), data["outcome"].to_numpy(), data["times"].to_numpy()
+    if how == "folds":
+        tasks = list(evaluation.stratified_tasks(X, y, 4, sample_weight=times))
+    else:
+        tasks = [evaluation.holdout(X, y, X[::3], y[::3], times)]
+    right = 0
+    for task in tasks:
+        train = np.setdiff1d(np.arange(len(y)), task.rows) if how == "folds" else np.arange(len(y))
+        model = BayesNetClassifier("nb").fit(X.iloc[train], y[train], sample_weight=times[train])
+        right += int((model.predict(task.X_test) == task.y_test).sum())
+    document = _read(out)
+    assert document["weight"] == "times"
+    assert document["results"][0]["accuracy"]["value"] == pytest.approx(right / sum(len(t.rows) for t in tasks))
+    plain = BayesNetClassifier("nb").fit(X, y).predict(X)
+    assert (plain != BayesNetClassifier("nb").fit(X, y, sample_weight=times).predict(X)).any()  # the weights matter
+
+
+def test_the_column_of_weights_is_not_the_target(run: Run, table: Path) -> None:
+    result = run("evaluate", table, "-t", "outcome", "--weight", "outcome", code=2)
+    assert "'outcome' is the target; it cannot have the weights too (--weight)" in result.stderr
+
+
 def test_the_screen_shows_every_metric_and_the_comparison(run: Run, table: Path) -> None:
     printed = run("evaluate", table, "-t", "outcome", "-s", "nb", "-s", "tan").stdout
     for word in ("accuracy", "log loss", "Brier", "AUC", "sensitivity", "specificity", "PPV", "NPV", "recall"):

@@ -97,6 +97,7 @@ def evaluate(
     order: Order = 1,
     categorical: options.Categorical = None,
     drop: options.Drop = None,
+    weight: options.Weight = None,
     separator: options.Separator = None,
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
@@ -105,8 +106,9 @@ def evaluate(
 
     All structures see the same stratified folds. Accuracy and rates come with Wilson's 95 % interval over
     the tested rows; several structures are compared by the corrected resampled t-test, on a single test
-    set by McNemar's. The row of a class that has no other row is never tested. With --sequence whole sequences
-    are dealt to the folds, and the most probable label of each row counts.
+    set by McNemar's. The row of a class that has no other row is never tested. Each tested row counts once,
+    whatever its weight. With --sequence whole sequences are dealt to the folds, and the most probable label
+    of each row counts.
 
     Example: `marginbayes evaluate patients.csv --target outcome -s nb -s tan -s aode`
     """
@@ -120,9 +122,8 @@ def evaluate(
     check_alone(sequence, window, order)
     estimators = _estimators(structures or [], choices, sequence, window, order)
     testing = Testing(folds, repeats, seed, test, split, sequence)
-    plan = make_plan(
-        data, Reading(separator, encoding, decimal), target, tuple(drop or ()), choices.categorical, testing
-    )
+    reading = Reading(separator, encoding, decimal)
+    plan = make_plan(data, reading, target, tuple(drop or ()), weight, choices.categorical, testing)
     side = None if positive is None else find_label(positive, plan.classes.tolist(), "--positive")
     if side is not None and len(plan.classes) != 2:
         raise ValueError(f"--positive is for two classes, but there are {len(plan.classes)}")

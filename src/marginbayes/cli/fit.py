@@ -41,16 +41,6 @@ ModelFile = Annotated[
     Path | None,
     typer.Option("--model", "-m", metavar="FILE", help="Where to write the model (.json).", show_default=False),
 ]
-Weight = Annotated[
-    str | None,
-    typer.Option(
-        "--weight",
-        metavar="COL",
-        help="A column with the weight of each row.",
-        rich_help_panel=options.READING,
-        show_default=False,
-    ),
-]
 CertificateFile = Annotated[
     Path | None,
     typer.Option(
@@ -117,7 +107,7 @@ def fit(
     order: Order = 1,
     categorical: options.Categorical = None,
     drop: options.Drop = None,
-    weight: Weight = None,
+    weight: options.Weight = None,
     separator: options.Separator = None,
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",

@@ -30,6 +30,7 @@ __all__ = [
     "Smoothing",
     "Target",
     "Tune",
+    "Weight",
 ]
 
 
@@ -162,6 +163,16 @@ Drop = Annotated[
     typer.Option(
         metavar="COL",
         help="A column to leave out; may be given several times.",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        metavar="COL",
+        help="The column with the weight of each row in training.",
         rich_help_panel=READING,
         show_default=False,
     ),

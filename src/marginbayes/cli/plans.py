@@ -54,6 +54,7 @@ def make_plan(
     reading: Reading,
     target: str | None,
     drop: tuple[str, ...],
+    weight: str | None,
     categorical: tuple[str, ...],
     testing: Testing,
 ) -> FoldPlan:
@@ -63,8 +64,8 @@ def make_plan(
     for name in categorical:
         check_column(name, table)
     if testing.test is not None:
-        return _against_file(table, testing.test, reading, target, drop, testing.sequence)
-    rows = training(table, target, drop, sequence=testing.sequence)
+        return _against_file(table, testing.test, reading, target, drop, weight, testing.sequence)
+    rows = training(table, target, drop, weight, testing.sequence)
     if testing.split:
         return _by_split(rows, table)
     return _by_folds(rows, table, testing)
@@ -94,9 +95,9 @@ def _by_folds(rows: Training, table: Table, testing: Testing) -> FoldPlan:
     classes = _at_least_two(np.unique(rows.y), rows.target)
     dealing = folds, testing.repeats, testing.seed
     if testing.sequence is None:
-        tasks = stratified_tasks(rows.X, rows.y, *dealing)
+        tasks = stratified_tasks(rows.X, rows.y, *dealing, rows.weights)
     else:
-        tasks = sequence_tasks(rows.X, rows.y, testing.sequence, *dealing)
+        tasks = sequence_tasks(rows.X, rows.y, testing.sequence, *dealing, rows.weights)
     times = "" if testing.repeats == 1 else f", {testing.repeats} times"
     how = f"{folds}-fold cross-validation{times}, seed {testing.seed}"
     settings = {"folds": folds, "repeats": testing.repeats, "seed": testing.seed}
@@ -113,7 +114,13 @@ def _note_small(small: dict[Any, int], folds: int) -> None:
 
 
 def _against_file(
-    table: Table, test: str, reading: Reading, target: str | None, drop: tuple[str, ...], sequence: str | None
+    table: Table,
+    test: str,
+    reading: Reading,
+    target: str | None,
+    drop: tuple[str, ...],
+    weight: str | None,
+    sequence: str | None,
 ) -> FoldPlan:
     import pandas as pd
 
@@ -124,8 +131,9 @@ def _against_file(
     for name in drop:  # which one of the two tables may lack
         if name not in other.frame.columns:
             check_column(name, table)
-    rows = training(table, target, [name for name in drop if name in table.frame.columns], sequence=sequence)
-    asked = training(other, rows.target, [name for name in drop if name in other.frame.columns], sequence=sequence)
+    rows = training(table, target, [name for name in drop if name in table.frame.columns], weight, sequence)
+    unused = drop if weight is None else (*drop, weight)  # tested rows count once each, whatever they weigh
+    asked = training(other, rows.target, [name for name in unused if name in other.frame.columns], sequence=sequence)
     X = _same_columns(rows.X, asked.X, other)
     known = np.unique(rows.y)
     truth = match_labels(asked.y, known)
@@ -134,7 +142,7 @@ def _against_file(
             f"no label of {other.name} ({_some([text_of(c) for c in np.unique(asked.y)])}) is a class of {table.name} "
             f"({_some([text_of(c) for c in known])})"
         )
-    task = holdout(rows.X, rows.y, X, truth)
+    task = holdout(rows.X, rows.y, X, truth, rows.weights)
     how = f"tested on the {len(truth)} rows of {test}"
     return _holdout_plan(task, rows, table, how, {"test": test})
 
@@ -159,7 +167,8 @@ def _by_split(rows: Training, table: Table) -> FoldPlan:
     if table.train is None or table.test is None:
         raise ValueError(f"{table.name} comes without a split; leave out --split to cross-validate")
     train, test = (np.flatnonzero(np.isin(rows.rows, part)) for part in (table.train, table.test))
-    task = holdout(rows.X.iloc[train], rows.y[train], rows.X.iloc[test], rows.y[test])
+    weights = None if rows.weights is None else rows.weights[train]
+    task = holdout(rows.X.iloc[train], rows.y[train], rows.X.iloc[test], rows.y[test], weights)
     how = f"trained on {len(train)} rows and tested on {len(test)}, by the split of the data set"
     return _holdout_plan(task, rows, table, how, {"split": True})
 
@@ -196,6 +205,7 @@ def _plan(
     sizes = counted(len(rows.y), "row"), counted(rows.n_features, "feature"), counted(len(labels), "class")
     about = f"{table.name}: {', '.join(sizes)}, most often {most}; {how}"
     named = {"data": table.name, "target": rows.target, "rows": len(rows.y), "features": rows.n_features}
+    named |= {} if rows.weight is None else {"weight": rows.weight}
     return FoldPlan(tasks, n_tasks, classes, about, {**named, **settings}, tested)
 
 

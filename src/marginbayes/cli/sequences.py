@@ -110,11 +110,13 @@ def labeler_features(labeler: SequenceLabeler, table: Table, ignore_extra: bool,
     return frame[[str(name) for name in labeler.feature_names_in_]]
 
 
-def sequence_tasks(X: Any, y: Any, sequence: str, n_folds: int, n_repeats: int, seed: int) -> Iterator[Task]:
+def sequence_tasks(
+    X: Any, y: Any, sequence: str, n_folds: int, n_repeats: int, seed: int, sample_weight: Any = None
+) -> Iterator[Task]:
     """Tasks of a cross-validation that deals whole sequences, shuffled, so that folds have like numbers of rows."""
     import numpy as np
 
-    from marginbayes.evaluation import Task
+    from marginbayes.evaluation.folds import task_of
 
     _, chain, sizes = np.unique(X[sequence].astype(str).to_numpy(), return_inverse=True, return_counts=True)
     if len(sizes) < n_folds:
@@ -128,8 +130,8 @@ def sequence_tasks(X: Any, y: Any, sequence: str, n_folds: int, n_repeats: int, 
             fold_of[k] = held.argmin()
             held[fold_of[k]] += sizes[k]
         for fold in range(n_folds):
-            test, train = (np.flatnonzero(part) for part in (fold_of[chain] == fold, fold_of[chain] != fold))
-            yield Task(repeat, fold, X.iloc[train], labels[train], X.iloc[test], labels[test], test)
+            tested = fold_of[chain] == fold
+            yield task_of(X, labels, np.flatnonzero(~tested), np.flatnonzero(tested), (repeat, fold), sample_weight)
 
 
 def whole_sequences(outcomes: Sequence[Outcome], ids: Any) -> tuple[int, int]:

@@ -61,7 +61,8 @@ class Table:
 class Training:
     """Features, labels, weights (None: all one) and the name of the target; `rows` are their numbers in the table.
 
-    `sequence` names the column of X that says which sequence a row belongs to; it is no feature.
+    `sequence` names the column of X that says which sequence a row belongs to; it is no feature. `weight` names the
+    column that the weights come from.
     """
 
     X: Any
@@ -70,6 +71,7 @@ class Training:
     target: str
     rows: NDArray[np.intp]
     sequence: str | None = None
+    weight: str | None = None
 
     @property
     def n_features(self) -> int:
@@ -217,6 +219,8 @@ def training(
         check_column(column, table)
     if name in drop:
         raise ValueError(f"{name!r} is the target; it cannot be dropped too")
+    if name == weight:
+        raise ValueError(f"{name!r} is the target; it cannot have the weights too (--weight)")
     roles: dict[str | None, str] = dict.fromkeys(drop, "is left out by --drop")
     roles |= {weight: "has the weights", name: "is the target"}
     if sequence is not None and sequence in roles:
@@ -237,7 +241,7 @@ def training(
     _note_codes([column for column in X.columns if column != sequence], name, table.codes)
     _note_quantity(frame[name], name)
     weights = None if weight is None else _weights(frame[weight], weight, labelled)
-    return Training(X, label_array(frame[name], name), weights, name, labelled, sequence)
+    return Training(X, label_array(frame[name], name), weights, name, labelled, sequence, weight)
 
 
 def check_column(name: str, table: Table) -> None:

@@ -36,23 +36,13 @@ Target = Annotated[
         show_default=False,
     ),
 ]
-Weight = Annotated[
-    str | None,
-    typer.Option(
-        "--weight",
-        metavar="COL",
-        help="The column with the weight of each row, if there was one.",
-        rich_help_panel=options.READING,
-        show_default=False,
-    ),
-]
 
 
 def verify(
     certificate: CertificateFile,
     data: options.Data,
     target: Target = None,
-    weight: Weight = None,
+    weight: options.Weight = None,
     class_weight: options.ClassWeightOption = None,
     separator: options.Separator = None,
     encoding: options.Encoding = "utf-8",

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from marginbayes import checks
 
-__all__ = ["Task", "holdout", "small_classes", "stratified_tasks"]
+__all__ = ["Task", "holdout", "small_classes", "stratified_tasks", "task_of"]
 
 Rows = NDArray[np.intp]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,8 @@ class Task:
     X_train, y_train, X_test, y_test : tables and labels
     rows : array of int
         Numbers of the test rows in the table they come from.
+    weights : array or None
+        Of the training rows.
     """
 
     repeat: int
@@ -36,16 +39,22 @@ class Task:
     X_test: Any = field(repr=False)
     y_test: NDArray[Any] = field(repr=False)
     rows: Rows = field(repr=False)
+    weights: Floats | None = field(default=None, repr=False)
 
 
-def holdout(X_train: Any, y_train: Any, X_test: Any, y_test: Any) -> Task:
+def holdout(X_train: Any, y_train: Any, X_test: Any, y_test: Any, sample_weight: Floats | None = None) -> Task:
     """The one task of training on one table and testing on another."""
     truth = np.asarray(y_test)
-    return Task(0, 0, X_train, np.asarray(y_train), X_test, truth, np.arange(len(truth)))
+    return Task(0, 0, X_train, np.asarray(y_train), X_test, truth, np.arange(len(truth)), sample_weight)
 
 
 def stratified_tasks(
-    X: Any, y: Any, n_folds: int = 5, n_repeats: int = 1, random_state: int | None = 0
+    X: Any,
+    y: Any,
+    n_folds: int = 5,
+    n_repeats: int = 1,
+    random_state: int | None = 0,
+    sample_weight: Floats | None = None,
 ) -> Iterator[Task]:
     """Tasks of a stratified cross-validation, one for each fold of each repetition.
 
@@ -62,6 +71,8 @@ def stratified_tasks(
         How often to deal the rows anew.
     random_state : int or None
         Seed; None draws one.
+    sample_weight : array of shape (n_samples,) or None
+        Weights to train with; folds and tests count rows.
     """
     labels = np.asarray(y)
     codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)[1:]
@@ -71,7 +82,15 @@ def stratified_tasks(
         dealt = _deal(codes, sizes, n_folds, rng)
         for fold in range(n_folds):
             test, train = np.flatnonzero(dealt == fold), np.flatnonzero(dealt != fold)
-            yield Task(repeat, fold, _take(X, train), labels[train], _take(X, test), labels[test], test)
+            yield task_of(X, labels, train, test, (repeat, fold), sample_weight)
+
+
+def task_of(
+    X: Any, labels: NDArray[Any], train: Rows, test: Rows, place: tuple[int, int], sample_weight: Floats | None
+) -> Task:
+    """The task of training on some rows of a table and testing on others, as this repetition and fold."""
+    weights = None if sample_weight is None else sample_weight[train]
+    return Task(*place, _take(X, train), labels[train], _take(X, test), labels[test], test, weights)
 
 
 def small_classes(y: Any, n_folds: int) -> dict[Any, int]:

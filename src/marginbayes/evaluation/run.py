@@ -79,7 +79,10 @@ def run(estimators: Mapping[str, Any], tasks: Iterable[Task], classes: Any) -> I
 def _outcome(name: str, estimator: Any, task: Task, classes: NDArray[Any]) -> Outcome:
     start = time.perf_counter()
     with all_or_nothing():
-        estimator.fit(task.X_train, task.y_train)
+        if task.weights is None:  # which not every classifier takes
+            estimator.fit(task.X_train, task.y_train)
+        else:
+            estimator.fit(task.X_train, task.y_train, sample_weight=task.weights)
     fitted = time.perf_counter()
     log_proba = np.full((len(task.y_test), len(classes)), -np.inf)
     log_proba[:, np.searchsorted(classes, estimator.classes_)] = estimator.predict_log_proba(task.X_test)
