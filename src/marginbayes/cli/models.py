@@ -22,6 +22,7 @@ __all__ = [
     "build",
     "check_folder",
     "check_writable",
+    "is_average",
     "load_model",
     "read_network",
     "save_model",
@@ -158,13 +159,17 @@ def load_model(path: Path) -> BaseClassifier:
     """The fitted classifier in a file."""
     from marginbayes.estimators import AODEClassifier, BayesNetClassifier
 
-    _check_there(path)
-    if path.suffix.lower() == ".json" and _is_aode(path):
+    if is_average(path):
         return AODEClassifier.from_json(path)
-    if path.suffix.lower() == ".json" and _holds(path, "sequence"):
+    if _holds(path, "sequence"):
         from marginbayes.sequence import SequenceLabeler
 
         return cast("BaseClassifier", SequenceLabeler.from_json(path))
+    if _holds(path, "multilabel"):
+        raise ValueError(
+            f"{path} predicts several targets, which this command cannot; read it in Python with "
+            "MultiLabelClassifier.from_json"
+        )
     return BayesNetClassifier.from_network(read_network(path))
 
 
@@ -180,12 +185,16 @@ def read_network(path: Path, target: str | None = None) -> Network:
         return Network.from_xmlbif(path, target)
     if suffix != ".json":
         raise ValueError(f"cannot tell the format of {path}: its name should end in {FORMATS}")
-    if _is_aode(path):
+    if is_average(path):
         raise ValueError(f"{path} is an AODE model, which is an average of many networks and not one")
     if _holds(path, "sequence"):
         from marginbayes.sequence import SequenceLabeler
 
         return SequenceLabeler.from_json(path).network_
+    if _holds(path, "multilabel"):
+        from marginbayes.sequence import MultiLabelClassifier
+
+        return MultiLabelClassifier.from_json(path).network_
     network = Network.from_json(path)
     if target not in (None, network.schema.target.name):
         raise ValueError(f"the class of {path} is {network.schema.target.name!r}; --target is for .bif and .xmlbif")
@@ -206,11 +215,15 @@ def _check_there(path: Path) -> None:
         raise FileNotFoundError(f"there is no file {path}")
 
 
-def _is_aode(path: Path) -> bool:
+def is_average(path: Path) -> bool:
+    """Whether a file holds an AODE model, which has no network of its own."""
+    _check_there(path)
     return _holds(path, "aode")
 
 
 def _holds(path: Path, kind: str) -> bool:
-    """Whether a file says that it holds such a model."""
+    """Whether a file says that it holds such a model; those with networks of other makes never do."""
+    if path.suffix.lower() != ".json":
+        return False
     with path.open("rb") as file:
         return f'"marginbayes.{kind}"'.encode() in file.read(4096)

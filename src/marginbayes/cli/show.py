@@ -35,15 +35,14 @@ def show(model: options.Model, plot: Plot = None, tables: Tables = False) -> Non
 
     Example: `marginbayes show model.json --plot network.svg`
     """
-    from marginbayes.cli.models import check_writable, load_model
+    from marginbayes.cli.models import check_writable, is_average, load_model, read_network
 
     if plot is not None:
         check_writable(plot, [".svg", ".png"])
-    classifier = load_model(model)
-    network: Network | None = getattr(classifier, "network_", None)
-    if network is None:
-        _show_average(classifier, plot is not None or tables)
+    if is_average(model):
+        _show_average(load_model(model), plot is not None or tables)
         return
+    network = read_network(model)
     console = output()
     information = network.edge_information()
     for tree in trees(network, information):

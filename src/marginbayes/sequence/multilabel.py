@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -218,6 +219,23 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
         """The network: the targets, and for each of them copies of all features."""
         check_is_fitted(self, "schema_")
         return _network(self.model_, self.weights_, self.schema_)
+
+    def to_json(self, path: str | PathLike[str]) -> None:
+        """Write the fitted classifier to a file, whole or not at all: all that predicts.
+
+        Of what it was learned by, the name of the learner is kept, if `parameters` was a name, and nothing else.
+        """
+        from marginbayes.sequence.treefiles import write_multilabel
+
+        check_is_fitted(self, "schema_")
+        write_multilabel(self, path)
+
+    @classmethod
+    def from_json(cls, path: str | PathLike[str]) -> MultiLabelClassifier:
+        """The fitted classifier of such a file; settings of learning that are not in it have their defaults."""
+        from marginbayes.sequence.treefiles import read_multilabel
+
+        return read_multilabel(path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
