@@ -1,9 +1,8 @@
-"""Rows with a tree of labels for the check of their certificates: every label vector is written out."""
+"""Rows with a tree of labels for the check of their certificates: from the leaves to the roots, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,11 @@ __all__ = ["LabelledTrees"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-# A check by enumeration is out of the question beyond so many label vectors times rows.
-MOST = 50_000_000
+Gather = Callable[[Floats], Floats]
 
 
 class LabelledTrees:
-    """The same questions as for chains; label vectors are enumerated, which shares nothing with messages in a tree."""
+    """The same questions as for chains, of a forest over the labels of one row."""
 
     def __init__(self, evidence: Mapping[str, Any], codes: Integers, weights: Floats) -> None:
         self.cards = [int(c) for c in evidence["label_cardinalities"]]
@@ -32,10 +29,14 @@ class LabelledTrees:
         n = len(self.cards)
         if len(codes) != n + len(self.cardinalities) or len(self.parents) != n:
             raise CertificateError("the data have another number of targets or features than the certified model")
-        if np.prod([float(c) for c in self.cards]) * codes.shape[1] > MOST:
-            raise CertificateError("there are too many label vectors to enumerate them")
         self.labels, self.seen, self.weights = codes[:n].T, codes[n:], weights
-        self.vectors = np.array(list(product(*map(range, self.cards))), np.int64)
+        self.below_first = sorted(range(n), key=self._depth, reverse=True)
+
+    def _depth(self, k: int) -> int:
+        depth = 0
+        while self.parents[k] >= 0:
+            k, depth = self.parents[k], depth + 1
+        return depth
 
     def split(self, vector: Floats) -> tuple[list[Floats], list[list[Floats]]]:
         """Table of each label (parent x own), and for each label a table (levels x own) for each feature."""
@@ -97,31 +98,60 @@ class LabelledTrees:
 
     # -- all label vectors at once
 
-    def _scores(self, vector: Floats, margin: float) -> tuple[Floats, Floats]:
-        """Score plus margin times loss of every label vector of every row (rows x vectors), and the loss."""
+    def _unary(self, vector: Floats, margin: float) -> tuple[list[Floats], list[Floats]]:
+        """Tables of the labels, and for each label what its levels score in each row: cells plus margin where wrong."""
         tables, cells = self.split(vector)
-        score = np.zeros((len(self.labels), len(self.vectors)))
-        for k, table in enumerate(tables):
-            above = self.vectors[:, self.parents[k]] if self.parents[k] >= 0 else 0
-            score += table[above, self.vectors[:, k]]
+        scores = []
+        for k, levels_of_label in enumerate(self.cards):
+            score = margin * (np.arange(levels_of_label) != self.labels[:, [k]])
             for column, levels, cell in zip(self.seen, self.cardinalities, cells[k], strict=True):
-                own = np.where((column < levels)[:, None], cell[np.minimum(column, levels - 1)], 0.0)
-                score += own[:, self.vectors[:, k]]
-        loss = (self.vectors[None] != self.labels[:, None, :]).sum(axis=2)
-        return score + margin * loss, loss.astype(np.float64)
+                score += np.where((column < levels)[:, None], cell[np.minimum(column, levels - 1)], 0.0)
+            scores.append(score)
+        return tables, scores
+
+    def _gathered(self, tables: list[Floats], unary: list[Floats], gather: Gather) -> tuple[list[Floats], list[Floats]]:
+        """For each label, from the leaves: score of each of its levels with all below it, and its word to its parent.
+
+        The word is gathered over its levels, for each level of the parent; that of a root is one number a row.
+        """
+        inner, words = [score.copy() for score in unary], [np.empty(0)] * len(unary)
+        for k in self.below_first:
+            words[k] = gather(tables[k] + inner[k][:, None, :])
+            if self.parents[k] >= 0:
+                inner[self.parents[k]] += words[k]
+        return inner, words
 
     def hinges(self, vector: Floats, margin: float) -> Floats:
         """For each row how far the greatest score plus margin times loss is above the score of the truth."""
-        score, _ = self._scores(vector, margin)
-        truth = np.ravel_multi_index(tuple(self.labels.T), self.cards)  # it has no loss
-        return np.asarray(score.max(axis=1) - score[np.arange(len(score)), truth])
+        tables, unary = self._unary(vector, margin)
+        _, words = self._gathered(tables, unary, lambda scores: scores.max(axis=2))
+        rows, lead = np.arange(len(self.labels)), np.zeros(len(self.labels))
+        for k, (table, score) in enumerate(zip(tables, unary, strict=True)):
+            own, parent = self.labels[:, k], self.parents[k]
+            lead -= table[self.labels[:, parent] if parent >= 0 else 0, own] + score[rows, own]  # without any loss
+            lead += words[k][:, 0] if parent < 0 else 0.0
+        return lead
 
     def expected(self, vector: Floats, margin: float) -> tuple[Floats, float]:
         """Weighted sums of expected features and expected loss under exp(score + margin * loss), normalised."""
-        score, loss = self._scores(vector, margin)
-        chances = np.exp(score - score.max(axis=1, keepdims=True))
-        chances *= (self.weights / chances.sum(axis=1))[:, None]
-        total = np.zeros(len(vector))
-        for labels, share in zip(self.vectors, chances.T, strict=True):
-            total += self.features(np.broadcast_to(labels, self.labels.shape), range(len(share)), share)
-        return total, float((chances * loss).sum())
+        tables, unary = self._unary(vector, margin)
+        inner, words = self._gathered(tables, unary, _log_sum)
+        totals, cells = self.split(np.zeros(len(vector)))
+        shares, loss = [np.empty(0)] * len(tables), 0.0
+        for k in reversed(self.below_first):
+            parent = self.parents[k]
+            above = self.weights[:, None] if parent < 0 else shares[parent]
+            both = above[:, :, None] * np.exp(tables[k] + inner[k][:, None, :] - words[k][:, :, None])
+            totals[k] += both.sum(axis=0)
+            shares[k] = both.sum(axis=1)
+            loss += float((shares[k] * (np.arange(self.cards[k]) != self.labels[:, [k]])).sum())
+            for column, levels, cell in zip(self.seen, self.cardinalities, cells[k], strict=True):
+                there = column < levels
+                np.add.at(cell, column[there], shares[k][there])
+        return np.concatenate([np.ravel(part) for part in (*totals, *(t for own in cells for t in own))]), loss
+
+
+def _log_sum(scores: Floats) -> Floats:
+    """Logarithm of the sum of exponentials over the last axis."""
+    peak = scores.max(axis=2)
+    return np.asarray(peak + np.log(np.exp(scores - peak[:, :, None]).sum(axis=2)))
