@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from marginbayes.parameters.deviations import Deviations
 from marginbayes.parameters.rowloss import CONDITIONAL, MarginLoss, RowLoss
+from marginbayes.solvers.deviations import Deviations
 
 
 def sample(seed: int, missing: float, n: int = 9) -> tuple[np.ndarray, list[int], np.ndarray, np.ndarray, np.ndarray]:

@@ -345,7 +345,7 @@ def test_a_start_at_the_solution_needs_fewer_steps() -> None:
 
 
 def test_the_number_of_threads_does_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("marginbayes.solvers.entropic.MANY", 10)
+    monkeypatch.setattr("marginbayes.solvers.threads.MANY", 10)
     network, rows = problem(7, TAN, n=200)
     one, two = (MarginHybrid(n_jobs=k).learn(network.schema, TAN, rows).network for k in (1, 2))
     assert one == two

@@ -1,8 +1,6 @@
 """Losses of rows by the scores of their classes, and the gradients, by index arrays instead of one-hot rows.
 
-A row is described by how it deviates from the usual row: `cells[starts[n] : starts[n + 1]]` are the cells that row n
-has instead of the usual ones. Its scores are `base` plus `changes[cell]` for each of them; one column for each class.
-Columns behind the classes fill a row up to what the processor adds at once; they are zero and stay zero.
+A row is described by how it deviates from the usual row, see `kernels.deviations`.
 
 Scores, losses and gradients are computed for a few rows at a time, in loops of their own: these loops are short enough
 for the compiler to add several classes at once, and the scores between them stay near the processor.
@@ -17,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.deviations import gather, scatter
 
-__all__ = ["add_up", "conditional_loss", "margin_loss", "row_scores"]
+__all__ = ["conditional_loss", "margin_loss"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.integer[Any]]
@@ -46,9 +45,9 @@ def conditional_loss(
     buffer = np.empty((min(BLOCK, len(labels)), changes.shape[1]))
     for first in range(0, len(labels), BLOCK):
         scores = buffer[: min(BLOCK, len(labels) - first)]
-        _gather(starts[first:], cells, base, changes, scores)
+        gather(starts[first:], cells, base, changes, scores)
         loss += _conditional(scores, n_classes, labels[first:], row_weights[first:])
-        _scatter(starts[first:], cells, scores, gradient, total)
+        scatter(starts[first:], cells, scores, gradient, total)
     return loss
 
 
@@ -71,54 +70,10 @@ def margin_loss(
     buffer = np.empty((min(BLOCK, len(labels)), changes.shape[1]))
     for first in range(0, len(labels), BLOCK):
         scores = buffer[: min(BLOCK, len(labels) - first)]
-        _gather(starts[first:], cells, base, changes, scores)
+        gather(starts[first:], cells, base, changes, scores)
         loss += _margin(scores, n_classes, labels[first:], row_weights[first:], 1.0 / target, sharpness)
-        _scatter(starts[first:], cells, scores, gradient, total)
+        scatter(starts[first:], cells, scores, gradient, total)
     return loss
-
-
-@njit(cache=True, nogil=True)
-def row_scores(starts: Indices, cells: Indices, base: Floats, changes: Floats, scores: Floats) -> None:
-    """Write the scores of all classes, for every row."""
-    _gather(starts, cells, base, changes, scores)
-
-
-@njit(cache=True, nogil=True)
-def add_up(starts: Indices, cells: Indices, values: Floats, sums: Floats, total: Floats) -> None:
-    """Add the values of each row to `total`, and to the sums of all cells by which it deviates."""
-    _scatter(starts, cells, values, sums, total)
-
-
-@njit(cache=True, nogil=True)
-def _gather(starts: Indices, cells: Indices, base: Floats, changes: Floats, scores: Floats) -> None:
-    width = changes.shape[1]
-    for n in range(len(scores)):
-        score = scores[n]
-        score[:] = base
-        at, end = starts[n], starts[n + 1]
-        while at + 4 <= end:  # four at once: the sum waits for itself less often
-            a, b, c, d = changes[cells[at]], changes[cells[at + 1]], changes[cells[at + 2]], changes[cells[at + 3]]
-            for k in range(width):
-                score[k] += (a[k] + b[k]) + (c[k] + d[k])
-            at += 4
-        while at < end:
-            a = changes[cells[at]]
-            for k in range(width):
-                score[k] += a[k]
-            at += 1
-
-
-@njit(cache=True, nogil=True)
-def _scatter(starts: Indices, cells: Indices, slopes: Floats, gradient: Floats, total: Floats) -> None:
-    width = gradient.shape[1]
-    for n in range(len(slopes)):
-        slope = slopes[n]
-        for k in range(width):
-            total[k] += slope[k]
-        for at in range(starts[n], starts[n + 1]):
-            cell = gradient[cells[at]]
-            for k in range(width):
-                cell[k] += slope[k]
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""Weights by cell and class: coded relative to the usual cells, and summed over the groups of a table.
+"""Weights by cell and class, summed over the groups of a table.
 
 All of it is a few operations for each weight, which small arrays would spend on the calls of an array library alone.
 """
@@ -10,42 +10,13 @@ from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
 
-__all__ = ["base_inverse", "code", "group_logs", "group_sums", "uncode"]
+__all__ = ["base_inverse", "group_logs", "group_sums"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cells = NDArray[np.int32]
 
 LOWEST = -1e300  # instead of minus infinity, from which nothing can be subtracted
-
-
-@njit(cache=True, nogil=True)
-def code(weights: Floats, base_cells: Ints, blocks: Ints, coded: Floats, base: Floats) -> None:
-    """Weights less those of the base cell of their block, behind them minus the latter, and their sum."""
-    n, n_classes = weights.shape
-    for i in range(n):
-        at = base_cells[blocks[i]]
-        for c in range(n_classes):
-            coded[i, c] = weights[i, c] - weights[at, c]
-    base[:] = 0.0
-    for b in range(len(base_cells)):
-        for c in range(n_classes):
-            coded[n + b, c] = -weights[base_cells[b], c]
-            base[c] += weights[base_cells[b], c]
-
-
-@njit(cache=True, nogil=True)
-def uncode(coded: Floats, total: Floats, base_cells: Ints, blocks: Ints) -> None:
-    """The transpose, in place: sums of coded cells become sums of cells, those of the base what the others leave."""
-    n = len(blocks)
-    for b in range(len(base_cells)):
-        for c in range(len(total)):
-            coded[base_cells[b], c] = total[c] - coded[n + b, c]
-    for i in range(n):
-        at = base_cells[blocks[i]]
-        if i != at:
-            for c in range(len(total)):
-                coded[at, c] -= coded[i, c]
 
 
 @njit(cache=True, nogil=True)

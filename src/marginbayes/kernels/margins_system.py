@@ -1,7 +1,6 @@
 """The linear system of an interior-point step over rows of cells: products, diagonals, and the strong modes.
 
-Rows are *coded*: of every block the most frequent cell is left out and its weight put into a base score, so that
-`index[indptr[n] : indptr[n + 1]]` lists only the cells in which row n differs from the base.
+Rows are deviations from the usual row, see `kernels.deviations`.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from numpy.typing import NDArray
 from marginbayes.kernels.compiling import njit
 
 __all__ = [
-    "add_coded",
-    "coded_scores",
     "curvature_diagonal",
     "curvature_matrix",
     "curvature_product",
@@ -34,55 +31,29 @@ Cells = NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True)
-def coded_scores(indptr: Ints, index: Cells, coded: Floats, base: Floats, out: Floats) -> None:
-    """Set `out[n]` to the base plus the coded weights of the row's cells."""
-    n_classes = coded.shape[1]
-    for n in range(len(out)):
-        for c in range(n_classes):
-            out[n, c] = base[c]
-        for k in range(indptr[n], indptr[n + 1]):
-            cell = index[k]
-            for c in range(n_classes):
-                out[n, c] += coded[cell, c]
-
-
-@njit(cache=True, nogil=True)
-def add_coded(indptr: Ints, index: Cells, coefficients: Floats, out: Floats, total: Floats) -> None:
-    """The transpose: add each row's coefficients to its coded cells, and to the total."""
-    n_classes = coefficients.shape[1]
-    for n in range(len(coefficients)):
-        for c in range(n_classes):
-            total[c] += coefficients[n, c]
-        for k in range(indptr[n], indptr[n + 1]):
-            cell = index[k]
-            for c in range(n_classes):
-                out[cell, c] += coefficients[n, c]
-
-
-@njit(cache=True, nogil=True)
 def curvature_product(
-    indptr: Ints,
-    index: Cells,
+    starts: Ints,
+    cells: Cells,
     rows: Ints,
     labels: Ints,
     theta: Floats,
     tau: Floats,
     total: Floats,
-    coded: Floats,
+    changes: Floats,
     base: Floats,
     out: Floats,
     out_total: Floats,
 ) -> None:
-    """Add the product of the rows' curvature with a direction (its coded weights and base score) to the output."""
-    n_classes = coded.shape[1]
+    """Add the product of the rows' curvature with a direction (its changes and base score) to the output."""
+    n_classes = changes.shape[1]
     s = np.empty(n_classes)
     for n in rows:
         for c in range(n_classes):
             s[c] = base[c]
-        for k in range(indptr[n], indptr[n + 1]):
-            cell = index[k]
+        for k in range(starts[n], starts[n + 1]):
+            cell = cells[k]
             for c in range(n_classes):
-                s[c] += coded[cell, c]
+                s[c] += changes[cell, c]
         own, mean = s[labels[n]], 0.0
         for c in range(n_classes):
             mean += theta[n, c] * (own - s[c])
@@ -92,8 +63,8 @@ def curvature_product(
         s[labels[n]] = mean * tau[n]
         for c in range(n_classes):
             out_total[c] += s[c]
-        for k in range(indptr[n], indptr[n + 1]):
-            cell = index[k]
+        for k in range(starts[n], starts[n + 1]):
+            cell = cells[k]
             for c in range(n_classes):
                 out[cell, c] += s[c]
 
@@ -293,29 +264,29 @@ def mode_products(
 
 @njit(cache=True, nogil=True)
 def mode_scores(
-    indptr: Ints, index: Cells, rows: Ints, first: Ints, second: Ints, coded: Floats, base: Floats, out: Floats
+    starts: Ints, cells: Cells, rows: Ints, first: Ints, second: Ints, changes: Floats, base: Floats, out: Floats
 ) -> None:
     """Set `out[i]` to the score of the first class less that of the second in the mode's row."""
     for i in range(len(rows)):
         p, m = first[i], second[i]
         total = base[p] - base[m]
-        for k in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            total += coded[index[k], p] - coded[index[k], m]
+        for k in range(starts[rows[i]], starts[rows[i] + 1]):
+            total += changes[cells[k], p] - changes[cells[k], m]
         out[i] = total
 
 
 @njit(cache=True, nogil=True)
 def mode_sums(
-    indptr: Ints, index: Cells, rows: Ints, first: Ints, second: Ints, amounts: Floats, out: Floats, total: Floats
+    starts: Ints, cells: Cells, rows: Ints, first: Ints, second: Ints, amounts: Floats, out: Floats, total: Floats
 ) -> None:
     """The transpose of `mode_scores`."""
     for i in range(len(rows)):
         p, m, amount = first[i], second[i], amounts[i]
         total[p] += amount
         total[m] -= amount
-        for k in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            out[index[k], p] += amount
-            out[index[k], m] -= amount
+        for k in range(starts[rows[i]], starts[rows[i] + 1]):
+            out[cells[k], p] += amount
+            out[cells[k], m] -= amount
 
 
 @njit(cache=True, nogil=True)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from marginbayes.data.rows import Rows
 from marginbayes.graph import Dag
-from marginbayes.parameters.deviations import Deviations
 from marginbayes.parameters.rowloss import CONDITIONAL, RowLoss
+from marginbayes.solvers.deviations import Deviations
 
 __all__ = ["Design"]
 

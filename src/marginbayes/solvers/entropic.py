@@ -15,22 +15,23 @@ optimal w sum to less than one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
+
+from marginbayes.solvers.deviations import Deviations
+from marginbayes.solvers.threads import in_threads, row_parts
 
 __all__ = ["EntropicHinge", "Layout"]
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int32]
 
-# Rows are cut into this many parts where there are many; fixed, so that sums do not depend on the number of threads.
-PARTS, MANY = 4, 20_000
+# Parts of many rows: each has sums of its own.
+PARTS = 4
 # Part of what flows into and out of a cell that the order of summation may change.
 LOST = 1e-13
 
@@ -62,99 +63,44 @@ class Layout:
     chunks: Cells
     n_jobs: int | None = None
 
-    # -- coded rows: see `kernels.margins_system`
-
     @cached_property
-    def _starts(self) -> NDArray[np.int64]:
-        return np.searchsorted(self.blocks, np.arange(self.cells.shape[1]))
-
-    @cached_property
-    def base_cells(self) -> NDArray[np.int64]:
-        """The most frequent cell of each block."""
-        used = np.bincount(self.cells[self.cells >= 0], minlength=len(self.counts))
-        ends = np.append(self._starts[1:], len(self.counts))
-        return np.array([s + np.argmax(used[s:e]) for s, e in zip(self._starts, ends, strict=True)])
-
-    @cached_property
-    def coded(self) -> tuple[NDArray[np.int64], Cells]:
-        """Where the cells of each row begin, and the cells in which it differs from the base.
-
-        A block that adds nothing has a cell of its own behind all others: minus the base.
-        """
-        differs = self.cells != self.base_cells.astype(np.int32)
-        nothing = len(self.counts) + np.arange(self.cells.shape[1], dtype=np.int32)
-        index = np.where(self.cells >= 0, self.cells, nothing)[differs]
-        return np.concatenate([[0], np.cumsum(differs.sum(axis=1))]).astype(np.int64), index.astype(np.int32)
-
-    def code(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Coded weights and the base score."""
-        from marginbayes.kernels.margins_groups import code
-
-        coded = np.empty((len(weights) + len(self.base_cells), weights.shape[1]))
-        base = np.empty(weights.shape[1])
-        code(weights, self.base_cells, self.blocks, coded, base)
-        return coded, base
-
-    def uncode(self, coded: Floats, total: Floats) -> Floats:
-        """The transpose of `code`: sums over rows by coded cell, and over all rows, to sums by cell."""
-        from marginbayes.kernels.margins_groups import uncode
-
-        uncode(coded, total, self.base_cells, self.blocks)
-        return coded[: len(self.counts)]
+    def deviations(self) -> Deviations:
+        """The cells of each row that differ from the usual ones."""
+        return Deviations.of(self.cells, np.bincount(self.blocks, minlength=self.cells.shape[1]).tolist())
 
     # -- sums over rows
 
-    @cached_property
-    def _threads(self) -> int:
-        return int(effective_n_jobs(self.n_jobs))
-
-    def parts(self, n: int) -> list[slice]:
-        """Consecutive parts of n rows."""
-        step = max(1, -(-n // PARTS) if n > MANY else n)
-        return [slice(s, min(n, s + step)) for s in range(0, n, step)]
-
     def each(self, work: Callable[[slice], None], n: int) -> None:
         """Do the work for every part of n rows, on threads where that pays."""
-        self.share_out(work, self.parts(n))
-
-    def share_out(self, work: Callable[[slice], None], parts: Sequence[slice]) -> None:
-        """Do the work for every part, on as many threads as are wanted."""
-        workers = min(self._threads, len(parts))
-        if workers <= 1:
-            for part in parts:
-                work(part)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(work, parts))
+        in_threads(work, row_parts(n, PARTS), self.n_jobs)
 
     def summed(self, work: Callable[[slice, Floats, Floats], None], n: int) -> Floats:
-        """Sum over the parts of what the work adds to coded cells and to the total, by cell."""
-        size = (len(self.counts) + self.cells.shape[1], self.counts.shape[1])
-        buffers = {part.start: (np.zeros(size), np.zeros(size[1])) for part in self.parts(n)}
-        self.each(lambda part: work(part, *buffers[part.start]), n)
-        coded, total = next(iter(buffers.values())) if buffers else (np.zeros(size), np.zeros(size[1]))
-        for more, more_total in list(buffers.values())[1:]:
-            coded += more
+        """Sum over parts of n rows of what the work adds to deviations and to the total, by cell."""
+        parts = row_parts(n, PARTS) or [slice(0, 0)]
+        sums = [self.deviations.no_sums(self.counts.shape[1]) for _ in parts]
+        in_threads(lambda part: work(part, *sums[parts.index(part)]), parts, self.n_jobs)
+        (whole, total), *others = sums
+        for more, more_total in others:
+            whole += more
             total += more_total
-        return self.uncode(coded, total)
+        return self.deviations.absolute(whole, total)
 
     def scores(self, weights: Floats) -> Floats:
         """Scores of all classes in all rows."""
-        from marginbayes.kernels.margins_system import coded_scores
+        from marginbayes.kernels.deviations import gather
 
-        coded, base = self.code(weights)
-        indptr, index = self.coded
+        rows, (base, changes) = self.deviations, self.deviations.relative(weights)
         out = np.empty((len(self.labels), weights.shape[1]))
-        self.each(lambda p: coded_scores(indptr[p.start : p.stop + 1], index, coded, base, out[p]), len(self.labels))
+        self.each(lambda p: gather(rows.starts_of(p), rows.cells, base, changes, out[p]), len(out))
         return out
 
     def sums(self, coefficients: Floats) -> Floats:
         """The transpose of `scores`."""
-        from marginbayes.kernels.margins_system import add_coded
+        from marginbayes.kernels.deviations import scatter
 
-        indptr, index = self.coded
+        rows = self.deviations
         return self.summed(
-            lambda p, out, total: add_coded(indptr[p.start : p.stop + 1], index, coefficients[p], out, total),
+            lambda p, sums, total: scatter(rows.starts_of(p), rows.cells, coefficients[p], sums, total),
             len(self.labels),
         )
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from marginbayes.solvers.cholesky import factorised, solved
 from marginbayes.solvers.entropic import Layout
 from marginbayes.solvers.entropic_curvature import Curvature
+from marginbayes.solvers.threads import in_threads
 
 __all__ = ["STRONG", "StrongModes"]
 
@@ -83,7 +84,7 @@ class StrongModes:
 
         # Lines get longer; parts of equal area.
         cuts = (size * np.sqrt(np.linspace(0, 1, 5))).astype(int)
-        layout.share_out(work, [slice(*ends) for ends in pairwise(cuts)])
+        in_threads(work, [slice(*ends) for ends in pairwise(cuts)], layout.n_jobs)
 
     def _base_inverse(self, x: Floats) -> Floats:
         """The inverse of diagonal and groups, without modes."""
@@ -110,7 +111,8 @@ class StrongModes:
 
         scores = np.empty(len(self.rows))
         if len(scores):
-            mode_scores(*self.layout.coded, self.rows, self.first, self.second, *self.layout.code(y), scores)
+            of, (base, changes) = self.layout.deviations, self.layout.deviations.relative(y)
+            mode_scores(of.starts, of.cells, self.rows, self.first, self.second, changes, base, scores)
             scores = self.scale * solved(self.factor, self.scale * scores)
         return scores
 
@@ -121,11 +123,9 @@ class StrongModes:
         y = self._base_inverse(x)
         if not len(self.rows):
             return y
-        layout = self.layout
-        coded = np.zeros((len(layout.counts) + layout.cells.shape[1], layout.counts.shape[1]))
-        total = np.zeros(layout.counts.shape[1])
-        mode_sums(*layout.coded, self.rows, self.first, self.second, self._amounts(y), coded, total)
-        return y - self._base_inverse(layout.uncode(coded, total))
+        of, (sums, total) = self.layout.deviations, self.layout.deviations.no_sums(x.shape[1])
+        mode_sums(of.starts, of.cells, self.rows, self.first, self.second, self._amounts(y), sums, total)
+        return y - self._base_inverse(of.absolute(sums, total))
 
 
 def _choose(layout: Layout, sums: Floats, others: Floats, top: Ints, most: int) -> tuple[Ints, Ints, Ints]:

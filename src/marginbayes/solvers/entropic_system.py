@@ -40,7 +40,7 @@ class System:
         self.live = np.flatnonzero(np.maximum(leverages[0], leverages[1].max(axis=1)) > NEGLIGIBLE)
         alone = curvature.leverages(layout, curvature.h)
         strong = int((alone[0] > STRONG).sum() + (alone[1] > STRONG).sum())
-        work = PRODUCT * before * len(layout.coded[1]) * layout.counts.shape[1]
+        work = PRODUCT * before * len(layout.deviations.cells) * layout.counts.shape[1]
         most = int(min(MOST_MODES, max(FEW_MODES, np.cbrt(work))))
         self.inverse: StrongModes | WholeMatrix
         if self._prefers_whole(strong):
@@ -58,18 +58,17 @@ class System:
         """The matrix times x."""
         from marginbayes.kernels.margins_system import curvature_product
 
-        k, layout = self.curvature, self.layout
-        coded, base = layout.code(x)
-        indptr, index = layout.coded
+        k, layout, live = self.curvature, self.layout, self.live
+        rows, (base, changes) = layout.deviations, layout.deviations.relative(x)
 
         def work(part: slice, out: Floats, total: Floats) -> None:
             curvature_product(
-                indptr, index, self.live[part], layout.labels, k.theta, k.tau, k.total, coded, base, out, total
+                rows.starts, rows.cells, live[part], layout.labels, k.theta, k.tau, k.total, changes, base, out, total
             )
 
         hx = k.h * x
         whole: Floats = hx + k.h * layout.spread(layout.group_sums(hx) / k.kappa)
-        whole += layout.summed(work, len(self.live))
+        whole += layout.summed(work, len(live))
         return whole
 
     def correct(self, residual: Floats, d_eta: Floats, d_spare: Floats) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
+
+from marginbayes.solvers.threads import in_threads, row_parts
 
 __all__ = ["Deviations"]
 
@@ -18,9 +18,8 @@ Indices = NDArray[np.integer[Any]]
 
 # A row of classes is filled up to a multiple of this: as many doubles as common processors add at once.
 LANES = 4
-# Rows below which threads cost more than they save; above, the number of parts is fixed, so that sums do not depend on
-# the number of threads.
-WORTH_THREADS, PARTS = 20_000, 8
+# Parts of many rows.
+PARTS = 8
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Deviations:
     """
 
     usual: Indices  # the usual cell of each family
-    bounds: Indices  # where the cells of each family begin, and where the last one ends
+    families: Indices  # the family of each cell
     starts: Indices  # where the deviations of each row begin, and where the last one's end
     cells: Indices
 
@@ -53,7 +52,8 @@ class Deviations:
             differs = part != usual
             found.append(part[differs])
             lengths.append(np.count_nonzero(differs, axis=1))
-        return cls(usual, bounds, np.cumsum(np.concatenate(lengths)), np.concatenate(found))
+        families = np.repeat(np.arange(len(sizes)), sizes)
+        return cls(usual, families, np.cumsum(np.concatenate(lengths)), np.concatenate(found))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -62,70 +62,65 @@ class Deviations:
         self, kernel: Callable[..., float], weights: Floats, labels: Indices, row_weights: Floats, n_jobs: int | None
     ) -> tuple[float, Floats]:
         """Sum over the rows of a kernel's loss, and its gradient by the weights (cells x classes)."""
-        base, changes = self._relative(weights)
+        n_classes = weights.shape[1]
+        base, changes = self.relative(weights, -(-n_classes // LANES) * LANES)
 
         def part(rows: slice) -> tuple[float, Floats, Floats]:
             gradient, total = np.zeros_like(changes), np.zeros_like(base)
-            starts = self.starts[rows.start : rows.stop + 1]
             chosen = labels[rows], row_weights[rows]
-            value = kernel(starts, self.cells, base, changes, weights.shape[1], *chosen, gradient, total)
+            value = kernel(self.starts_of(rows), self.cells, base, changes, n_classes, *chosen, gradient, total)
             return value, gradient, total
 
-        done = _in_threads(part, self._parts(), n_jobs)
+        done = in_threads(part, row_parts(len(self), PARTS), n_jobs)
         gradient = sum((g for _, g, _ in done), np.zeros_like(changes))
         total = sum((t for _, _, t in done), np.zeros_like(base))
-        return float(sum(v for v, _, _ in done)), self._absolute(gradient, total)[:, : weights.shape[1]]
+        return float(sum(v for v, _, _ in done)), self.absolute(gradient, total)[:, :n_classes]
 
     def add_up(self, values: Floats) -> Floats:
         """Sum of values (rows x classes) over the rows that have a cell, for each cell and class."""
-        from marginbayes.kernels.discriminative import add_up
+        from marginbayes.kernels.deviations import scatter
 
-        gradient = np.zeros((self.bounds[-1] + len(self.usual), values.shape[1]))
-        total = np.zeros(values.shape[1])
-        add_up(self.starts, self.cells, np.ascontiguousarray(values), gradient, total)
-        return self._absolute(gradient, total)
+        sums, total = self.no_sums(values.shape[1])
+        scatter(self.starts, self.cells, np.ascontiguousarray(values), sums, total)
+        return self.absolute(sums, total)
 
     def scores(self, weights: Floats) -> Floats:
         """Score of each class in each row."""
-        from marginbayes.kernels.discriminative import row_scores
+        from marginbayes.kernels.deviations import gather
 
-        base, changes = self._relative(weights)
+        base, changes = self.relative(weights)
         scores = np.empty((len(self), len(base)))
-        row_scores(self.starts, self.cells, base, changes, scores)
-        return scores[:, : weights.shape[1]]
+        gather(self.starts, self.cells, base, changes, scores)
+        return scores
 
-    def _relative(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Scores of the usual row, and what each cell changes; rows of zero for what is missing, columns as filling."""
-        families, classes = len(self.usual), weights.shape[1]
-        changes = np.zeros((len(weights) + families, -(-classes // LANES) * LANES))
-        changes[: len(weights), :classes] = weights
-        usual = changes[self.usual]
-        changes[: len(weights)] -= np.repeat(usual, np.diff(self.bounds), axis=0)
-        changes[len(weights) :] -= usual
-        return usual.sum(axis=0), changes
+    # -- for kernels over rows
 
-    def _absolute(self, gradient: Floats, total: Floats) -> Floats:
-        """Gradient by the weights from that by the changes: a usual cell has what its family's other cells leave."""
-        n_cells = self.bounds[-1]
-        others = np.add.reduceat(gradient[:n_cells], self.bounds[:-1], axis=0) + gradient[n_cells:]
-        gradient[self.usual] = total - others
-        return np.asarray(gradient[:n_cells])
+    def starts_of(self, rows: slice) -> Indices:
+        """Where the deviations of these rows begin, and where the last one's end."""
+        return self.starts[rows.start : rows.stop + 1]
 
-    def _parts(self) -> list[slice]:
-        n = len(self)
-        step = max(1, n if n < WORTH_THREADS else -(-n // PARTS))
-        return [slice(first, min(first + step, n)) for first in range(0, n, step)]
+    def relative(self, weights: Floats, width: int | None = None) -> tuple[Floats, Floats]:
+        """Scores of the usual row, and what each cell changes; columns of zeros behind the classes up to the width."""
+        from marginbayes.kernels.deviations import relative
+
+        width = weights.shape[1] if width is None else width
+        base, changes = np.zeros(width), np.zeros((len(weights) + len(self.usual), width))
+        relative(weights, self.families, self.usual, changes, base)
+        return base, changes
+
+    def no_sums(self, width: int) -> tuple[Floats, Floats]:
+        """Zeros, to which sums over the rows with each deviation, and over all rows, can be added."""
+        return np.zeros((len(self.families) + len(self.usual), width)), np.zeros(width)
+
+    def absolute(self, sums: Floats, total: Floats) -> Floats:
+        """Sums by cell from those by deviation, which are overwritten."""
+        from marginbayes.kernels.deviations import absolute
+
+        absolute(sums, total, self.families, self.usual)
+        return sums[: len(self.families)]
 
 
 def _usual(counts: Indices, first: int, end: int, missing: int) -> int:
     """The cell of a family that most rows have; that of missing members only if it has more rows than any other."""
     best = first + int(counts[first:end].argmax())
     return int(missing) if counts[missing] > counts[best] else best
-
-
-def _in_threads(function: Callable[[slice], Any], parts: list[slice], n_jobs: int | None) -> list[Any]:
-    workers = min(effective_n_jobs(n_jobs), len(parts))
-    if workers <= 1:
-        return [function(p) for p in parts]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, parts))
