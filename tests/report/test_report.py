@@ -12,9 +12,10 @@ from marginbayes.report import summary, write_report
 from marginbayes.report.beside import beside
 from marginbayes.report.charts import critical_difference, lines, scatter
 from marginbayes.report.claims import judged
+from marginbayes.report.html import as_html
 from marginbayes.report.index import Index
 from marginbayes.report.page import render
-from marginbayes.report.pairs import significance_table, times_table
+from marginbayes.report.pairs import significance_grid, times_grid
 from marginbayes.report.results import outcomes
 from marginbayes.report.sections import section
 from marginbayes.study import Record, Records, load_study
@@ -166,7 +167,7 @@ def test_differences_over_sets_point_to_the_better_method_with_the_published_num
     assert arrow == "⇑"
     assert p < 0.05
     assert outcome.significance("TAN-CMI-ML", "NB-ML") == (p, "⇐")
-    table = significance_table(outcome, Index())
+    table = as_html(significance_grid(outcome), Index())
     assert f"⇑ {outcome.significance('NB-ML', 'TAN-CR-ML')[0]:.2g}</button><small>0.0154</small>" in table
 
 
@@ -176,9 +177,9 @@ def test_times_are_relative_to_the_last_method(second):
     shares = outcome.relative_times()
     assert list(shares) == ["UCI"]
     assert shares["UCI"] == pytest.approx({"TAN-CMI-ML": 1.0, "TAN-OMI-CR-ML": 10.0, "TAN-CR-ML": 100.0})
-    assert "10.00 %</button><small>3.155 %</small>" in times_table(outcome, Index())
+    assert "10.00 %</button><small>3.155 %</small>" in as_html(times_grid(outcome), Index())
     assert len(outcome.timed("UCI", "TAN-CR-ML")) == 16
-    assert "| UCI | 1.00 % (0.649) | 10.00 % (3.155) | 100.00 % (100) |" in summary(study, made)
+    assert "| UCI | 1.00 % (0.649 %) | 10.00 % (3.155 %) | 100.00 % (100 %) |" in summary(study, made)
 
 
 @pytest.fixture
@@ -195,9 +196,11 @@ def curves():
 
 def test_means_by_size_are_over_the_splits_that_all_methods_finished(curves):
     study, made = curves
-    assert "| M3N-moral | 70.00 |" in summary(study, made)
-    assert "| M3N-moral | 50.00 |" in summary(study, made[:-1])
-    assert re.search(r"<td>M3N-moral</td><td><button[^>]+>70.00</button></td>", render(study, made))
+    assert "| 10 | 70.00 | 70.00 | 70.00 | 70.00 |" in summary(study, made)
+    assert "| 10 | 50.00 | 50.00 | 50.00 | 50.00 |" in summary(study, made[:-1])
+    for seen, rate in ((made, "70.00"), (made[:-1], "50.00")):
+        entry = rf"<td><button[^>]+>{rate}</button></td>"
+        assert re.search(rf'<th scope="row">10</th>{entry * 4}', render(study, seen))
 
 
 def test_accuracy_with_features_missing_is_averaged_place_by_place():
@@ -205,12 +208,13 @@ def test_accuracy_with_features_missing_is_averaged_place_by_place():
     task = study.only(["figure13"]).tasks()[0]
     names = (task.experiment, task.dataset, task.method.name)
     made = [
-        Record(f"{task.key}{i}", *names, task.split, "done", 1.0, {"curve": [[0, 0.9, 0.1], [5, rate, 0.1]]}, 1, {})
+        Record(f"{task.key}{i}", *names, f"fold{i}", "done", 1.0, {"curve": [[0, 0.9, 0.1], [5, rate, 0.1]]}, 1, {})
         for i, rate in enumerate((0.5, 0.7))
     ]
     outcome = replace(outcomes(study.only(["figure13"]), [])[0], records=tuple(made))
-    row = section(outcome, Index())
-    assert re.search(rf"<td>{task.method.name}</td><td><button[^>]+>90.00</button></td><td><button[^>]+>60.00<", row)
+    page = section(outcome, Index())
+    assert re.search(r'<th scope="row">0</th><td><button[^>]+>90.00<', page)
+    assert re.search(r'<th scope="row">5</th><td><button[^>]+>60.00<', page)
 
 
 def test_curves_that_ended_early_are_compared_as_far_as_they_go():
@@ -270,7 +274,7 @@ def test_costs_are_means_over_sets_whatever_their_number_of_folds(records):
     assert (tree.seconds, tree.parameters) == (2, 200)
     assert (naive.seconds, naive.parameters) == (18, 1800)
     page = render(study, made)  # in the table, over the sets that both methods finished
-    assert re.search(r"<td>seconds of a fit</td><td><button[^>]+>2</button></td><td><button[^>]+>2</button>", page)
+    assert re.search(r"seconds of a fit</th><td><button[^>]+>2</button></td><td><button[^>]+>2</button>", page)
 
 
 def test_what_has_no_result_is_named_with_the_reason(records):

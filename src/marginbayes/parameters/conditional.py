@@ -33,8 +33,8 @@ class ConditionalLikelihood(DiscriminativeLearner):
         structure. ``"auto"`` takes the first where it can.
     solver : {"lbfgs", "cg"}, default="lbfgs"
         Limited-memory BFGS, or the Polak-Ribiere conjugate gradients of the paper.
-    smoothing : float, default=1.0
-        Of the maximum-likelihood tables (Laplace).
+    smoothing, kind : float, default=1.0, and str, default="laplace"
+        Of the maximum-likelihood tables, as in `MaximumLikelihood`.
     max_iter : int, default=500
     tol : float, default=1e-6
         The solver stops when no component of the gradient exceeds it, relative to the weight of the rows; for L-BFGS
@@ -72,6 +72,7 @@ class ConditionalLikelihood(DiscriminativeLearner):
         form: str = "auto",
         solver: str = "lbfgs",
         smoothing: float = 1.0,
+        kind: str = "laplace",
         max_iter: int = 500,
         tol: float = 1e-6,
         early_stopping: str | None = None,
@@ -86,6 +87,7 @@ class ConditionalLikelihood(DiscriminativeLearner):
         self.form = form
         self.solver = solver
         self.smoothing = smoothing
+        self.kind = kind
         self.max_iter = max_iter
         self.tol = tol
         self.early_stopping = early_stopping

@@ -16,6 +16,7 @@ from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.graph.renormalize import is_renormalizable
 from marginbayes.network import Network
+from marginbayes.network.smoothing import KINDS
 from marginbayes.parameters.base import ParameterLearner, ParameterResult
 from marginbayes.parameters.certified import NORMALIZE
 from marginbayes.parameters.crosstuning import EARLY_STOPPING, steps_to_take
@@ -55,6 +56,7 @@ class DiscriminativeLearner(ParameterLearner):
     form: str
     solver: str
     smoothing: float
+    kind: str
     max_iter: int
     tol: float
     early_stopping: str | None
@@ -132,7 +134,7 @@ class DiscriminativeLearner(ParameterLearner):
         return known if known is not None and known.shape == problem.shape else problem.start(start)
 
     def _problem(self, schema: Schema, dag: Dag, rows: Rows, design: Design | None = None) -> Problem:
-        reference = MaximumLikelihood(self.smoothing).learn(schema, dag, rows).network
+        reference = MaximumLikelihood(self.smoothing, self.kind).learn(schema, dag, rows).network
         concave = self.form == "concave" or (self.form == "auto" and is_renormalizable(dag))
         form = Concave if concave else Softmax
         return form(design or Design.of(dag, rows, self.n_jobs), reference, float(self.l2), self.row_loss(), self.pool)
@@ -160,6 +162,7 @@ class DiscriminativeLearner(ParameterLearner):
         for name, choices in (
             ("form", FORMS),
             ("solver", SOLVERS),
+            ("kind", KINDS),
             ("early_stopping", EARLY_STOPPING),
             ("normalize", NORMALIZE),
         ):

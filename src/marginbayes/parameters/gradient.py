@@ -39,7 +39,7 @@ class MarginGradient(DiscriminativeLearner):
         Limited-memory BFGS, or the conjugate gradients of the paper.
     pool : bool, default=False
         See `ConditionalLikelihood`.
-    smoothing, max_iter, tol, early_stopping, normalize, tune, n_jobs, random_state, callback
+    smoothing, kind, max_iter, tol, early_stopping, normalize, tune, n_jobs, random_state, callback
         See `ConditionalLikelihood`. `tune=True` takes the grid ``MarginGradient.GRID`` of target and l2.
     """
 
@@ -55,6 +55,7 @@ class MarginGradient(DiscriminativeLearner):
         form: str = "softmax",
         solver: str = "lbfgs",
         smoothing: float = 1.0,
+        kind: str = "laplace",
         max_iter: int = 500,
         tol: float = 1e-6,
         early_stopping: str | None = None,
@@ -71,6 +72,7 @@ class MarginGradient(DiscriminativeLearner):
         self.form = form
         self.solver = solver
         self.smoothing = smoothing
+        self.kind = kind
         self.max_iter = max_iter
         self.tol = tol
         self.early_stopping = early_stopping

@@ -27,12 +27,15 @@ def judged(outcome: Findings) -> list[tuple[str, str]]:
 
 
 def _wins(outcome: Findings, claim: Claim) -> str:
+    """How often methods beat others on the sets for which the paper has numbers of both."""
     present = set(outcome.methods)
     pairs = [(a, b) for a in claim["rows"] for b in claim["columns"] if {a, b} <= present]
     if not pairs:
         return NOTHING
     counts = [
-        f"{a} beats {b} {some} times ({sure} significantly)" for a, b in pairs for some, sure in [outcome.wins(a, b)]
+        f"{a} beats {b} {some} times ({sure} significantly) on {len(outcome.comparable(a, b))} sets"
+        for a, b in pairs
+        for some, sure in [outcome.wins(a, b, as_published=True)]
     ]
     return "; ".join(counts)
 

@@ -1,21 +1,23 @@
-"""A summary for people who read text: the same tables in Markdown."""
+"""A summary for people who read text: the same facts as on the page, in Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
-from marginbayes.report.beside import CAPTION, HEAD, beside
 from marginbayes.report.claims import judged
+from marginbayes.report.facts import facts, members
+from marginbayes.report.grid import Entry, Grid
 from marginbayes.report.results import Findings, made_with, outcomes
 from marginbayes.study.records import Record
 from marginbayes.study.spec import Study
 
 __all__ = ["summary"]
 
-TABLE = (
-    "Accuracy in per cent with 95 % intervals, in brackets as published. The last rows are means over the sets that "
-    "all methods finished."
-)
+# More do not fit a page.
+MOST_COLUMNS = 12
+MARKS = {"": "", "above": " ↑", "below": " ↓"}
+ARROWS = "↑: ours is higher and the published number lies outside of our interval; ↓: lower and outside."
 
 
 def summary(study: Study, records: Iterable[Record]) -> str:
@@ -43,88 +45,47 @@ def _origin(study: Study, found: list[Findings]) -> list[str]:
 
 def _body(outcome: Findings) -> list[str]:
     experiment = outcome.experiment
-    tasks, done = len(experiment.tasks()), len(outcome.records)
-    lines = [f"{done} of {tasks} tasks finished."]
+    lines = [f"{len(outcome.records)} of {len(experiment.tasks())} tasks finished."]
     if experiment.note:
         lines += ["", experiment.note]
-    if "sizes" in experiment.protocol or experiment.kind == "missing":
-        lines += [
-            "",
-            "Mean accuracy in per cent, over the splits that all methods finished.",
-            "",
-            *_means_only(outcome),
-        ]
-    elif experiment.kind == "structure":
-        lines += ["", *_times(outcome)]
-    elif any(outcome.table.values()):
-        lines += ["", TABLE, "", *_table(outcome), "", *_beside(outcome)]
-    lines += ["", *(f"- The paper: {text}. Here: {ours}" for text, ours in judged(outcome))]
-    lines += [f"- No result: {name} ({why})" for name, why in outcome.missing()]
-    lines += [
-        f"- {r.status}: {r.dataset}, {r.method}, {r.split} {r.result.get('error', '')}".rstrip() for r in outcome.failed
+    for grid in facts(outcome):
+        lines += ["", *as_markdown(grid)]
+    points = [f"{r.dataset}, {r.method}: {text}" for r, text in members(outcome)]
+    points += [f"The paper: {text}. Here: {ours}" for text, ours in judged(outcome)]
+    points += [f"No result: {name} ({why})" for name, why in outcome.missing()]
+    points += [
+        f"{r.status}: {r.dataset}, {r.method}, {r.split} {r.result.get('error', '')}".rstrip() for r in outcome.failed
     ]
+    return [*lines, *([""] if points else []), *(f"- {point}" for point in points)]
+
+
+def as_markdown(grid: Grid) -> list[str]:
+    """Lines of a grid: its title, its caption, and a table, or several of them below each other if it is wide."""
+    lines = [f"**{grid.title}.** {_caption(grid)}" if grid.title else _caption(grid)]
+    n_names = len(grid.rows[0].names)
+    n_columns = len(grid.head) - n_names
+    n_tables = -(-n_columns // MOST_COLUMNS)
+    edges = [n_names + n_columns * i // n_tables for i in range(n_tables + 1)]
+    for start, stop in pairwise(edges):
+        lines += ["", _row([*grid.head[:n_names], *grid.head[start:stop]])]
+        lines.append(_row([*(["---"] * n_names), *(["---:"] * (stop - start))]))
+        for row in grid.rows:
+            shown = row.entries[start - n_names : stop - n_names]
+            lines.append(_row([*row.names, *(_entry(e) for e in shown)]))
     return lines
 
 
-def _table(outcome: Findings) -> list[str]:
-    methods, published = outcome.methods, outcome.experiment.published
-    rows = [_row(["data set", *methods]), _row(["---", *("---:" for _ in methods)])]
-    for dataset, cells in outcome.table.items():
-        shown = []
-        for method in methods:
-            text = f"{cells[method].accuracy:.2f} ± {cells[method].half_width:.2f}" if method in cells else ""
-            theirs = published.get(dataset, method) if published else None
-            shown.append(f"{text} ({theirs[0]:.2f})" if theirs else text)
-        if any(shown):
-            rows.append(_row([dataset, *shown]))
-    for name, weighted in (("mean", False), ("weighted mean", True)):
-        averages = outcome.averages(weighted)
-        if averages and len(outcome.table) > 1:
-            rows.append(_row([name, *(f"{averages[m]:.2f}" for m in methods)]))
-    return rows
+def _caption(grid: Grid) -> str:
+    said = [grid.caption]
+    if any(e.published for e in grid.entries):
+        said.append("In brackets, as published.")
+    return " ".join([*said, ARROWS] if any(e.mark for e in grid.entries) else said)
 
 
-def _beside(outcome: Findings) -> list[str]:
-    lines = beside(outcome)
-    if not lines or outcome.experiment.kind == "orders":
-        return []
-    return [
-        f"Beside the paper. {CAPTION}",
-        "",
-        _row([*HEAD]),
-        _row(["---", *("---:" for _ in HEAD[1:])]),
-        *(_row(line.texts()) for line in lines),
-    ]
+def _entry(found: Entry) -> str:
+    published = f"({found.published}){MARKS[found.mark]}" if found.published else ""
+    return f"{found.text} {published}".strip()
 
 
-def _times(outcome: Findings) -> list[str]:
-    """Seconds of structure learning in per cent of the last method's."""
-    methods, published = outcome.methods, outcome.experiment.published
-    rows = [_row(["data", *methods]), _row(["---", *("---:" for _ in methods)])]
-    for name, shares in outcome.relative_times().items():
-        theirs = [published.get(name, m) if published else None for m in methods]
-        cells = [f"{shares[m]:.2f} %" + (f" ({t[0]:g})" if t else "") for m, t in zip(methods, theirs, strict=True)]
-        rows.append(_row([name, *cells]))
-    return rows
-
-
-def _means_only(outcome: Findings) -> list[str]:
-    """Mean accuracy by size, over the splits that all methods finished."""
-    done: dict[tuple[str, str], list[Record]] = {}
-    for record in outcome.records:
-        done.setdefault((record.dataset, record.split), []).append(record)
-    most = len({record.method for record in outcome.records})
-    rates: dict[tuple[str, str], list[float]] = {}
-    for record in (r for shared in done.values() if len(shared) == most for r in shared):
-        rates.setdefault((record.method, record.split.split("-")[0]), []).append(record.result["accuracy"])
-    sizes = sorted({size for _, size in rates}, key=lambda s: (len(s), s))
-    rows = [_row(["method", *sizes]), _row(["---", *("---:" for _ in sizes)])]
-    for method in (m.name for m in outcome.experiment.methods):
-        cells = [rates.get((method, size)) for size in sizes]
-        if any(cells):
-            rows.append(_row([method, *(f"{100 * sum(c) / len(c):.2f}" if c else "" for c in cells)]))
-    return rows
-
-
-def _row(cells: list[str]) -> str:
+def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"

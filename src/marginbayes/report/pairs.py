@@ -1,85 +1,102 @@
-"""Methods two by two: on how many sets one beats the other, and whether it does over all of them; relative times."""
+"""Methods two by two: on how many sets one beats the other, and whether it does over all of them; ranks; times."""
 
 from __future__ import annotations
 
-from html import escape
-
-from marginbayes.report.index import Index
+from marginbayes.report.grid import Entry, Grid, Row, entry
 from marginbayes.report.results import Findings
-from marginbayes.report.tables import table
+from marginbayes.study.statistics import Ranking
 
-__all__ = ["significance_table", "times_table", "wins_table"]
+__all__ = ["published_wins_grid", "rank_grid", "significance_grid", "times_grid", "wins_grid"]
+
+TEST = "at 68 % / 95 %: one-sided paired t-test over folds, one-sided binomial test on a test set."
 
 
-def wins_table(outcome: Findings, index: Index) -> str:
-    """How often the method of the row beats that of the column, at 68 % and 95 %, and as published."""
-    methods, published = outcome.methods, _published_wins(outcome)
+def wins_grid(outcome: Findings) -> Grid:
+    """How often the method of the row beats that of the column."""
+    caption = f"Number of data sets, of all that both finished, on which the row beats the column {TEST}"
+    return _wins_grid("Wins", caption, outcome, outcome.methods, {}, as_published=False)
+
+
+def published_wins_grid(outcome: Findings) -> Grid:
+    """The same for the methods that the paper counts, on the sets for which it has a number of both."""
+    counted = outcome.experiment.extra.get("wins", {"methods": [], "rows": []})
+    names = counted["methods"]
+    theirs = {(a, b): tuple(counted["rows"][i][j]) for i, a in enumerate(names) for j, b in enumerate(names)}
+    caption = (
+        "Number of data sets, of those that both finished and for which the paper has a number of both, on which the "
+        f"row beats the column {TEST}"
+    )
+    methods = [m for m in names if m in outcome.methods]
+    return _wins_grid("Wins beside the paper", caption, outcome, methods, theirs, as_published=True)
+
+
+def _wins_grid(
+    title: str,
+    caption: str,
+    outcome: Findings,
+    methods: list[str],
+    theirs: dict[tuple[str, str], tuple[int, ...]],
+    as_published: bool,
+) -> Grid:
     rows = []
-    for first in methods:
-        cells = []
+    for first in methods if len(methods) > 1 else ():
+        shown = []
         for second in methods:
             if first == second:
-                cells.append("<td>—</td>")
+                shown.append(Entry("—"))
                 continue
-            some, sure = outcome.wins(first, second)
-            theirs = published.get((first, second))
-            small = f"<small>{theirs[0]}/{theirs[1]}</small>" if theirs else ""
-            text = index.opens(f"{some}/<b>{sure}</b>", *outcome.shared_records(first, second))
-            cells.append(f'<td data-value="{some}">{text}{small}</td>')
-        rows.append(f"<tr><td>{escape(first)}</td>{''.join(cells)}</tr>")
-    caption = (
-        "Number of data sets on which the row beats the column at 68 % / 95 %: one-sided paired t-test over folds, "
-        "one-sided binomial test on a test set; below, as published."
-    )
-    return f"<h3>Wins</h3>{table(['', *methods], rows, caption)}"
+            some, sure = outcome.wins(first, second, as_published)
+            published = "/".join(map(str, theirs.get((first, second), ())))
+            records = outcome.shared_records(first, second, as_published=as_published)
+            shown.append(Entry(f"{some}/{sure}", published, records, some))
+        rows.append(Row((first,), tuple(shown)))
+    return Grid(title, caption, ("", *methods), tuple(rows))
 
 
-def _published_wins(outcome: Findings) -> dict[tuple[str, str], tuple[int, int]]:
-    entry = outcome.experiment.extra.get("wins")
-    if entry is None:
-        return {}
-    names = entry["methods"]
-    return {(a, b): tuple(entry["rows"][i][j]) for i, a in enumerate(names) for j, b in enumerate(names) if a != b}
-
-
-def significance_table(outcome: Findings, index: Index) -> str:
+def significance_grid(outcome: Findings) -> Grid:
     """P-value of each pair over the data sets, with an arrow to the better one, and as published."""
-    entry = outcome.experiment.extra.get("significance")
-    if entry is None:
-        return ""
-    methods = [m for m in entry["methods"] if m in outcome.methods]
+    about = outcome.experiment.extra.get("significance", {"methods": []})
+    methods = [m for m in about["methods"] if m in outcome.methods]
     rows = []
     for i, first in enumerate(methods[:-1]):
-        cells = [_significance(outcome, first, second, index) for second in methods[i + 1 :]]
-        rows.append(f"<tr><td>{escape(first)}</td>{'<td></td>' * i}{''.join(cells)}</tr>")
+        shown = [_significance(outcome, first, second) for second in methods[i + 1 :]]
+        rows.append(Row((first,), (*(Entry() for _ in range(i)), *shown)))
     caption = (
         "One-sided paired t-test over data sets; the arrow points to the better method, up to the column's, left to "
-        f"the row's, and is double at 0.05; below, as published. {entry.get('note', '')}"
+        f"the row's, and is double at 0.05. {about.get('note', '')}".rstrip()
     )
-    return f"<h3>Differences over all sets</h3>{table(['', *methods[1:]], rows, caption)}" if rows else ""
+    return Grid("Differences over all sets", caption, ("", *methods[1:]), tuple(rows))
 
 
-def _significance(outcome: Findings, first: str, second: str, index: Index) -> str:
+def _significance(outcome: Findings, first: str, second: str) -> Entry:
     p, arrow = outcome.significance(first, second)
-    entry = outcome.experiment.extra["significance"]
-    theirs = entry["rows"].get(first, {}).get(second)
-    small = f"<small>{escape(str(theirs))}</small>" if theirs is not None else ""
-    text = index.opens(f"{arrow} {p:.2g}", *outcome.shared_records(first, second))
-    return f'<td data-value="{p}">{text}{small}</td>'
+    theirs = outcome.experiment.extra["significance"]["rows"].get(first, {}).get(second)
+    published = "" if theirs is None else str(theirs)
+    return Entry(f"{arrow} {p:.2g}".strip(), published, outcome.shared_records(first, second), p)
 
 
-def times_table(outcome: Findings, index: Index) -> str:
+def rank_grid(found: Ranking, outcome: Findings) -> Grid:
+    """Mean ranks, the best first."""
+    records = dict(zip(outcome.methods, outcome.shared_records(*outcome.methods), strict=True))
+    order = sorted(found.ranks, key=lambda m: found.ranks[m])
+    rows = [Row((m,), (entry(f"{found.ranks[m]:.2f}", records[m]),)) for m in order]
+    caption = (
+        f"Mean ranks over the {found.n_sets} sets that all methods finished (Friedman, Nemenyi; Demšar 2006). Methods "
+        f"less than {found.critical:.2f} apart do not differ significantly."
+    )
+    return Grid("Ranks", caption, ("method", "mean rank"), tuple(rows))
+
+
+def times_grid(outcome: Findings) -> Grid:
     """Seconds of structure learning in per cent of the slowest method's, as a paper prints them."""
     methods, published = outcome.methods, outcome.experiment.published
     rows = []
     for name, shares in outcome.relative_times().items():
-        cells = []
+        shown = []
         for method in methods:
             theirs = published.get(name, method) if published else None
-            small = f"<small>{theirs[0]:g} %</small>" if theirs else ""
-            button = index.opens(f"{shares[method]:.2f} %", outcome.timed(name, method))
-            cells.append(f'<td data-value="{shares[method]}">{button}{small}</td>')
-        rows.append(f"<tr><td>{escape(name)}</td>{''.join(cells)}</tr>")
-    return table(
-        ["data", *methods], rows, "Seconds of structure learning, relative to the last method; below, as published."
-    )
+            text, records = f"{shares[method]:.2f} %", outcome.timed(name, method)
+            shown.append(entry(text, records, f"{theirs[0]:g} %" if theirs else "", shares[method]))
+        rows.append(Row((name,), tuple(shown)))
+    caption = "Seconds of structure learning, relative to the last method."
+    return Grid("", caption, ("data", *methods), tuple(rows))

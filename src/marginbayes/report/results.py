@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from marginbayes.study.protocol import split_names
 from marginbayes.study.records import Record
-from marginbayes.study.spec import Experiment, Study
+from marginbayes.study.spec import Experiment, Method, Study
 from marginbayes.study.statistics import LEVELS, Cell, beats, cell, over_sets, weighted_mean
 
 __all__ = ["Findings", "made_with", "mean_over_sets", "outcomes"]
@@ -17,12 +17,17 @@ Table = Mapping[str, Mapping[str, Cell]]
 
 @dataclass(frozen=True)
 class Findings:
-    """An experiment with what was found: cells by data set and method, and records that failed."""
+    """An experiment with what was found: cells by data set and method, and records that failed.
+
+    `informed` has, by method and data set, cells of other experiments: of methods that are like one of this experiment
+    but order features by information where it draws orders.
+    """
 
     experiment: Experiment
     table: Table
     records: tuple[Record, ...]
     failed: tuple[Record, ...]
+    informed: Table = field(default_factory=dict)
 
     @property
     def methods(self) -> list[str]:
@@ -56,9 +61,15 @@ class Findings:
         wanted = {*(methods or self.methods)}
         return {dataset: cells for dataset, cells in self.table.items() if wanted <= cells.keys()}
 
-    def shared_records(self, *methods: str) -> list[list[Record]]:
-        """For each method, its records on the sets that all of them finished."""
-        cells = self.shared(*methods).values()
+    def comparable(self, *methods: str) -> Table:
+        """Cells of those sets for which the paper has a number of each; of all where it has none of such sets."""
+        shared, published = self.shared(*methods), self.experiment.published
+        both = {d: c for d, c in shared.items() if published and all(published.get(d, m) for m in methods)}
+        return both or shared
+
+    def shared_records(self, *methods: str, as_published: bool = False) -> list[list[Record]]:
+        """For each method, its records on the sets that all of them finished, or on those the paper has as well."""
+        cells = (self.comparable if as_published else self.shared)(*methods).values()
         return [[r for c in cells for r in c[method].records] for method in methods]
 
     def averages(self, weighted: bool) -> dict[str, float]:
@@ -69,9 +80,10 @@ class Findings:
         mean = weighted_mean if weighted else lambda cells: sum(c.accuracy for c in cells) / len(cells)
         return {m: mean([cells[m] for cells in shared.values()]) for m in self.methods}
 
-    def wins(self, first: str, second: str) -> tuple[int, ...]:
-        """On how many sets the first method beats the second, at 68 % and at 95 %."""
-        tested = [beats(c[first], c[second]) for c in self.shared(first, second).values()]
+    def wins(self, first: str, second: str, as_published: bool = False) -> tuple[int, ...]:
+        """On how many sets the first method beats the second, at 68 % and at 95 %; or of those the paper has too."""
+        cells = (self.comparable if as_published else self.shared)(first, second)
+        tested = [beats(c[first], c[second]) for c in cells.values()]
         return tuple(sum(p < level for p in tested) for level in LEVELS)
 
     def significance(self, first: str, second: str) -> tuple[float, str]:
@@ -120,7 +132,8 @@ def _structure_seconds(records: list[Record]) -> float:
 def outcomes(study: Study, records: Iterable[Record]) -> list[Findings]:
     """What was found in each experiment; a cell counts when all of its splits are finished."""
     known = list(records)
-    return [_outcome(experiment, known) for experiment in study.experiments]
+    found = [_outcome(experiment, known) for experiment in study.experiments]
+    return [replace(o, informed=_informed(o, found)) if o.experiment.kind == "orders" else o for o in found]
 
 
 def _outcome(experiment: Experiment, records: list[Record]) -> Findings:
@@ -137,6 +150,35 @@ def _outcome(experiment: Experiment, records: list[Record]) -> Findings:
         table[dataset] = {name: cell(found) for name, found in cells.items() if len(found) == splits}
     finished = [r for found in done.values() for r in found]
     return Findings(experiment, table, tuple(finished), tuple(r for r in own if r.status != "done"))
+
+
+def _informed(outcome: Findings, found: list[Findings]) -> Table:
+    """By method and data set, what methods reach that differ by their order alone, tested on the same rows."""
+    drawn = [_but_order(m) for m in outcome.experiment.methods if _order(m) == "random"]
+    cells: dict[str, dict[str, Cell]] = {}
+    for other in found:
+        alike = [m.name for m in other.experiment.methods if _order(m) == "mi" and _but_order(m) in drawn]
+        for dataset, own in other.table.items() if other.experiment.kind != "orders" else ():
+            if _tested(other.experiment, dataset) == _tested(outcome.experiment, dataset):
+                for name in alike:
+                    if name in own:
+                        cells.setdefault(name, {}).setdefault(dataset, own[name])
+    return cells
+
+
+def _order(method: Method) -> object:
+    return method.options.get("structure_options", {}).get("order")
+
+
+def _but_order(method: Method) -> dict[str, object]:
+    own = {k: v for k, v in method.options.get("structure_options", {}).items() if k != "order"}
+    return {**method.options, "structure_options": own}
+
+
+def _tested(experiment: Experiment, dataset: str) -> tuple[object, ...]:
+    """How the rows of a set are split."""
+    protocol = {**experiment.protocol, "test": experiment.protocol.get("test", {}).get(dataset)}
+    return experiment.seed, dataset in experiment.sets, protocol
 
 
 def made_with(records: Iterable[Record]) -> str:

@@ -1,25 +1,22 @@
-"""One section for each experiment: its table, its comparisons, its curves."""
+"""One section for each experiment, as HTML: its grids, its curves, its comparisons."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
-
-import numpy as np
 
 from marginbayes.report.charts import critical_difference, lines, scatter
 from marginbayes.report.claims import judged
+from marginbayes.report.curves import curves
+from marginbayes.report.facts import facts, members, ranks
+from marginbayes.report.gaps import certificate_grid
+from marginbayes.report.html import as_html
 from marginbayes.report.index import Index
-from marginbayes.report.pairs import significance_table, times_table, wins_table
 from marginbayes.report.results import Findings
-from marginbayes.report.tables import accuracy_table, beside_table, gap_table, order_table, table
-from marginbayes.study.records import Record
-from marginbayes.study.statistics import ranking
 
 __all__ = ["section"]
 
 MOST_TRACES = 12
-Points = list[tuple[float, float]]
 
 
 def section(outcome: Findings, index: Index) -> str:
@@ -37,29 +34,25 @@ def section(outcome: Findings, index: Index) -> str:
 
 
 def _findings(outcome: Findings, index: Index) -> list[str]:
-    kind = outcome.experiment.kind
-    if kind == "orders":
-        return [order_table(outcome, index)]
-    if kind == "missing":
-        return _curves(outcome, _by_missing, "missing features", index)
-    if kind == "structure":
-        return [times_table(outcome, index)]
-    if "sizes" in outcome.experiment.protocol:
-        return _curves(outcome, _by_size, "size", index)
-    tables = [accuracy_table(outcome, index), beside_table(outcome, index)]
-    return [*tables, *_comparisons(outcome, index), *_members(outcome, index)]
+    parts = [*_curves(outcome), *(as_html(grid, index) for grid in facts(outcome))]
+    if outcome.experiment.kind in ("classify", "parts") and "sizes" not in outcome.experiment.protocol:
+        parts += [_rank_diagram(outcome), _time_chart(outcome), _certificates(outcome, index), _traces(outcome)]
+    return [*parts, *_members(outcome, index)]
 
 
-def _comparisons(outcome: Findings, index: Index) -> list[str]:
-    found = ranking(outcome.table, outcome.methods)
-    parts = [gap_table(outcome, index)]
-    if len(outcome.methods) > 1 and len(outcome.table) > 1:
-        parts += [wins_table(outcome, index), significance_table(outcome, index)]
-    if found is not None:
-        diagram = critical_difference(found.ranks, found.critical, found.groups)
-        text = f"Mean ranks over the {found.n_sets} sets that all methods finished (Friedman, Nemenyi; Demšar 2006)."
-        parts.append(f"<h3>Ranks</h3><figure>{diagram}<figcaption>{text}</figcaption></figure>")
-    return [*parts, _time_chart(outcome), _traces(outcome)]
+def _curves(outcome: Findings) -> list[str]:
+    """A chart of the mean of each method along an axis, for every data set."""
+    found = curves(outcome)
+    if found is None:
+        return []
+    return [lines(found.series(name), found.label, found.measure, title=name) for name in found.found]
+
+
+def _rank_diagram(outcome: Findings) -> str:
+    found = ranks(outcome)
+    if found is None:
+        return ""
+    return f"<figure>{critical_difference(found.ranks, found.critical, found.groups)}</figure>"
 
 
 def _time_chart(outcome: Findings) -> str:
@@ -67,6 +60,11 @@ def _time_chart(outcome: Findings) -> str:
     points = {m: (sum(c[m].seconds for c in outcome.shared().values()), averages[m]) for m in averages}
     chart = scatter(points, "seconds of all fits", "mean accuracy, %", "Accuracy against time")
     return f"<h3>Accuracy against time</h3>{chart}" if len(points) > 1 else ""
+
+
+def _certificates(outcome: Findings, index: Index) -> str:
+    grid = certificate_grid(outcome)
+    return as_html(grid, index) if grid.rows else ""
 
 
 def _traces(outcome: Findings) -> str:
@@ -85,57 +83,12 @@ def _traces(outcome: Findings) -> str:
     return f"<h3>Objective and bound over time</h3>{''.join(charts)}" if charts else ""
 
 
-def _curves(outcome: Findings, points: Callable[[Record], Points], label: str, index: Index) -> list[str]:
-    """Mean accuracy of each method along an axis, for every data set: a chart, and the same numbers as a table."""
-    parts = []
-    for dataset in outcome.experiment.sets:
-        found: dict[str, dict[float, list[tuple[float, Record]]]] = {}
-        for record in (r for r in outcome.records if r.dataset == dataset):
-            for place, rate in points(record):
-                found.setdefault(record.method, {}).setdefault(place, []).append((rate, record))
-        order = [m.name for m in outcome.experiment.methods if m.name in found]
-        series = {m: [(p, _mean_rate(found[m][p])) for p in sorted(found[m])] for m in order}
-        if series:
-            places = sorted({p for curve in found.values() for p in curve})
-            rows = [_curve_row(m, [found[m].get(p, []) for p in places], index) for m in order]
-            parts.append(lines(series, label, "accuracy, %", title=dataset))
-            parts.append(table([label, *(f"{p:g}" for p in places)], rows, "Mean accuracy in per cent."))
-    return parts
-
-
-def _by_size(record: Record) -> Points:
-    return [(float(record.split.split("-")[0]), record.result["accuracy"])]
-
-
-def _by_missing(record: Record) -> Points:
-    return [(float(count), rate) for count, rate, *_ in record.result["curve"]]
-
-
-def _mean_rate(found: list[tuple[float, Record]]) -> float:
-    return 100 * float(np.mean([rate for rate, _ in found]))
-
-
-def _curve_row(name: str, cells: list[list[tuple[float, Record]]], index: Index) -> str:
-    shown = [index.opens(f"{_mean_rate(found):.2f}", [r for _, r in found]) if found else "" for found in cells]
-    return f"<tr><td>{escape(name)}</td>{''.join(f'<td>{text}</td>' for text in shown)}</tr>"
-
-
 def _members(outcome: Findings, index: Index) -> list[str]:
     """Weak classifiers beside their combination."""
-    parts = []
-    for record in outcome.records:
-        weak = record.result.get("members")
-        if weak:
-            train, test = (100 * np.array(weak)).T
-            own = 100 * record.result["train_accuracy"], 100 * record.result["accuracy"]
-            name = index.opens(escape(f"{record.dataset}, {record.method}"), [record])
-            parts.append(
-                f"<p>{name}: {len(weak)} members reach {train.min():.2f} to "
-                f"{train.max():.2f} % (mean {train.mean():.2f}) of the training rows and {test.min():.2f} to "
-                f"{test.max():.2f} % (mean {test.mean():.2f}) of the test rows; the combination {own[0]:.2f} % and "
-                f"{own[1]:.2f} %.</p>"
-            )
-    return parts
+    return [
+        f"<p>{index.opens(escape(f'{record.dataset}, {record.method}'), [record])}: {text}</p>"
+        for record, text in members(outcome)
+    ]
 
 
 def _missing(outcome: Findings) -> str:

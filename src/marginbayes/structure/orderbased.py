@@ -10,6 +10,8 @@ import numpy as np
 from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
+from marginbayes.parameters.conditional import ConditionalLikelihood
+from marginbayes.parameters.discriminative import DiscriminativeLearner
 from marginbayes.scores.rowwise import row_score
 from marginbayes.structure.base import Step
 from marginbayes.structure.constraints import Constraints
@@ -34,9 +36,10 @@ class OrderBased(SearchLearner):
     ----------
     order : {"mi", "mi_sp", "cr", "random", "mi_min"}, default="mi"
         OMI, OMISP, OCR, RO, and the least informative first; see `feature_order`.
-    inner_parameters : {"ml", "cl"}, default="ml"
-        Tables of the structures that are compared: maximum likelihood, or trained anew for the conditional likelihood
-        of each candidate (OMI-CRCL). The latter costs an optimisation for every candidate: for small data only.
+    inner_parameters : {"ml", "cl"}, ConditionalLikelihood or MarginGradient, default="ml"
+        Tables of the structures that are compared: maximum likelihood, or trained anew for each candidate: ``"cl"`` is
+        ``ConditionalLikelihood()`` with this smoothing. That costs an optimisation for every candidate: for small data
+        only. OMI-CRCL of the paper trains without shrinkage, by conjugate gradients from maximum likelihood.
     literal : bool, default=False
         Algorithm 1 as printed: the two features that are most informative together come first and are joined, and the
         score to beat starts at nothing, so that the third feature always gets a parent. By default each edge has to
@@ -54,7 +57,7 @@ class OrderBased(SearchLearner):
         score: str = "cr",
         k: int = 1,
         *,
-        inner_parameters: str = "ml",
+        inner_parameters: str | DiscriminativeLearner = "ml",
         literal: bool = False,
         epsilon: float = 0.0,
         gamma: float | None = None,
@@ -92,12 +95,20 @@ class OrderBased(SearchLearner):
     def _check(self) -> None:
         super()._check()
         checks.one_of("order", self.order, ORDERS)
-        checks.one_of("inner_parameters", self.inner_parameters, ("ml", "cl"))
+        if not isinstance(self.inner_parameters, DiscriminativeLearner):
+            note = ", or a ConditionalLikelihood or MarginGradient"
+            checks.one_of("inner_parameters", self.inner_parameters, ("ml", "cl"), note=note)
+        elif self.inner_parameters.tune:
+            raise ValueError("inner_parameters has tune; give the learner of every candidate one setting")
         checks.number("epsilon", self.epsilon, lambda share: 0 <= share < 1, "at least 0 and below 1")
 
     def _engine(self, schema: Schema, rows: Rows) -> Engine:
-        kind = TrainedEngine if self.inner_parameters == "cl" else Engine
-        return kind(schema, rows, row_score(self.score, self.gamma), self.smoothing, self.kind, self.max_table)
+        settings = schema, rows, row_score(self.score, self.gamma), self.smoothing, self.kind, self.max_table
+        inner = self.inner_parameters
+        if inner == "ml":
+            return Engine(*settings)
+        learner = ConditionalLikelihood(smoothing=self.smoothing, kind=self.kind) if isinstance(inner, str) else inner
+        return TrainedEngine(learner, *settings)
 
     def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002
         """Walk along the order and settle the parents of one feature after the other."""

@@ -1,4 +1,4 @@
-"""An engine whose tables are trained for conditional likelihood, anew for every structure that is tried."""
+"""An engine whose tables are trained to classify, anew for every structure that is tried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.parameters.conditional import ConditionalLikelihood
+from marginbayes.parameters.discriminative import DiscriminativeLearner
 from marginbayes.structure.engine import Engine, Parents, Rest, structure_dag
 
 __all__ = ["TrainedEngine"]
@@ -17,16 +17,17 @@ Floats = NDArray[np.float64]
 
 
 class TrainedEngine(Engine):
-    """The vector of every row holds the classes' scores under tables of greatest conditional likelihood.
+    """The vector of every row holds the classes' scores under tables that a learner trains for classification.
 
     These tables do not belong to one family alone, so every candidate is trained and scored as a whole. As in training,
     a family with a missing member adds nothing to its row.
     """
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, learner: DiscriminativeLearner, *args: Any) -> None:
         super().__init__(*args)
+        self.learner = learner
         if self.score.name == "sbm":
-            raise ValueError("inner_parameters='cl' has no binary margin; choose score 'cr', 'cl' or 'sm'")
+            raise ValueError("tables that are trained have no binary margin; choose score 'cr', 'cl' or 'sm'")
 
     def _settle(self, loss: float | None = None) -> None:
         self.state = self._trained(self.parents)
@@ -65,4 +66,4 @@ class TrainedEngine(Engine):
 
     def _trained(self, parents: Sequence[Parents]) -> Floats:
         dag = structure_dag(self.schema.names, parents)
-        return ConditionalLikelihood(smoothing=self.smoothing).train_scores(self.schema, dag, self.rows)
+        return self.learner.train_scores(self.schema, dag, self.rows)

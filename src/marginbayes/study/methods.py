@@ -28,7 +28,8 @@ def build(options: Options, seed: int) -> Any:
 
     ``estimator`` is "bayesnet" (the default), "aode" or "svm". A network's ``structure`` and ``parameters`` are the
     short names of the library, the name of a learner's class with its arguments in ``structure_options`` and
-    ``parameters_options``, or ``dag:NAME`` for a graph that generated data. A support vector machine sees numbers as
+    ``parameters_options`` (an ``inner_parameters`` among them names its ``learner`` and has its arguments beside it),
+    or ``dag:NAME`` for a graph that generated data. A support vector machine sees numbers as
     they are, or with ``inputs = "levels"`` as they are discretised.
     """
     makers = {"bayesnet": _bayesnet, "aode": _aode, "svm": _svm}
@@ -56,7 +57,7 @@ def validated(estimator: Any, options: Options, labels: Any, seed: int) -> Any:
 def _bayesnet(options: Options, seed: int) -> BayesNetClassifier:
     return BayesNetClassifier(
         _structure(options.get("structure", "tan"), options.get("structure_options", {}), seed),
-        _learner(options.get("parameters", "ml"), options.get("parameters_options", {}), parameters),
+        _learner(options.get("parameters", "ml"), options.get("parameters_options", {}), parameters, seed),
         smoothing=options.get("smoothing", 1.0),
         discretizer=options.get("discretizer", "mdlp"),
         missing=options.get("missing", "available"),
@@ -67,20 +68,24 @@ def _bayesnet(options: Options, seed: int) -> BayesNetClassifier:
 def _structure(name: str, options: Options, seed: int) -> Any:
     if name.startswith("dag:"):
         return getattr(synthetic, name.removeprefix("dag:"))
-    learner = _learner(name, options, structure)
-    if not isinstance(learner, str) and "random_state" in learner.get_params() and "random_state" not in options:
-        learner.set_params(random_state=seed)
-    return learner
+    inner = options.get("inner_parameters")
+    if isinstance(inner, Mapping):
+        own = {key: value for key, value in inner.items() if key != "learner"}
+        options = {**options, "inner_parameters": _learner(inner["learner"], own, parameters, seed)}
+    return _learner(name, options, structure, seed)
 
 
-def _learner(name: str, options: Options, module: Any) -> Any:
-    """A learner's class with its arguments, or a short name as it is."""
+def _learner(name: str, options: Options, module: Any, seed: int) -> Any:
+    """A learner's class with its arguments, and the seed where it takes one; or a short name as it is."""
     if name[:1].isupper():
         if name not in module.__all__:
             near = difflib.get_close_matches(name, module.__all__, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(f"there is no learner {name!r} in {module.__name__}{hint}")
-        return getattr(module, name)(**options)
+        learner = getattr(module, name)(**options)
+        if "random_state" in learner.get_params(deep=False) and "random_state" not in options:
+            learner.set_params(random_state=seed)
+        return learner
     if options:
         raise ValueError(f"{name!r} takes no arguments here; name the class of the learner instead")
     return name
