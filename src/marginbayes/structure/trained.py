@@ -24,8 +24,8 @@ class TrainedEngine(Engine):
     """
 
     def __init__(self, learner: DiscriminativeLearner, *args: Any) -> None:
-        super().__init__(*args)
         self.learner = learner
+        super().__init__(*args)
         if self.score.name == "sbm":
             raise ValueError("tables that are trained have no binary margin; choose score 'cr', 'cl' or 'sm'")
 
