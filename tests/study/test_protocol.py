@@ -54,10 +54,15 @@ def test_repeats_without_sizes_are_refused():
         split_names({"repeats": 3}, "iris")
 
 
-def test_no_training_set_is_drawn_twice():
-    protocol = {"sizes": [50], "repeats": 5, "keep": ["iris"]}
-    drawn = [frozenset(split(protocol, "iris", f"50-{k}", 1).X_train.index) for k in range(5)]
-    assert len(set(drawn)) == 5
-    protocol = {"sizes": [75], "repeats": 5}
-    drawn = [frozenset(split(protocol, "iris", f"75-{k}", 1).X_train.index) for k in range(5)]
-    assert len(set(drawn)) == 5
+def test_training_sets_are_disjoint_until_all_rows_had_a_turn_and_then_dealt_anew():
+    for size, turns in ((50, 3), (40, 3), (75, 2)):  # of 150 rows
+        protocol = {"sizes": [size], "repeats": 5}
+        drawn = [set(split(protocol, "iris", f"{size}-{k}", 1).X_train.index) for k in range(5)]
+        assert all(len(rows) == size for rows in drawn)
+        shared = [[len(a & b) for b in drawn] for a in drawn]
+        for i in range(5):
+            for j in range(i):
+                if i // turns == j // turns:
+                    assert shared[i][j] == 0
+                else:  # about size^2 / 150 by chance, and never nearly all
+                    assert shared[i][j] < 0.7 * size

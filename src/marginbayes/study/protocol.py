@@ -148,12 +148,9 @@ def _generated(protocol: Protocol, dataset: str, size: int, seed: int) -> Rows:
 
 
 def _sampled(data: Dataset, size: int, repeat: int, seed: int) -> Rows:
-    """Training rows number `repeat`, disjoint from those of other repetitions where there are enough rows."""
-    order = np.random.default_rng(seed).permutation(len(data.y))
-    starts = [(k * size) % max(1, len(order) - size + 1) for k in range(repeat + 1)]
-    start = starts[-1]
-    if start in starts[:-1]:  # these rows had their turn: draw anew
-        order, start = np.random.default_rng([seed, repeat]).permutation(len(data.y)), 0
-    train = np.sort(order[start : start + size])
+    """Training rows number `repeat`: disjoint parts of the shuffled rows, which are shuffled anew when all had a turn."""
+    turn, place = divmod(repeat, max(1, len(data.y) // size))
+    order = np.random.default_rng([seed, turn] if turn else seed).permutation(len(data.y))
+    train = np.sort(order[place * size : (place + 1) * size])
     test = np.setdiff1d(np.arange(len(order)), train)
     return holdout(data.X.iloc[train], data.y.iloc[train], data.X.iloc[test], data.y.iloc[test])
