@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import time
 import warnings
 from collections import defaultdict
@@ -151,8 +150,7 @@ def cell(data: Encoded, dag: Dag, B: float, target: float, start: Any, limit: fl
     proof = found.certificate
     numbers = {"objective": proof.objective, "bound": proof.bound, "gap": proof.gap, "steps": len(steps)}
     status = "time limit" if proof.status == "interrupted" else proof.status
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    return found.network, numbers | {"status": status, "cpu": time.process_time() - began, "peak MB": peak}
+    return found.network, numbers | {"status": status, "cpu": time.process_time() - began}
 
 
 def grid(names: list[str], structures: list[str], cells: list[tuple[float, float]], file: Path, limit: float) -> None:
@@ -190,13 +188,12 @@ def table(file: Path) -> None:
     by_set: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for record in records(file):
         by_set[record["set"]][record["structure"]].append(record)
-    print("| set | rows | naive Bayes: certified, median s, slowest s (B, target) | TAN | peak MB |")
-    print("|---|---|---|---|---|")
+    print("| set | rows | naive Bayes: certified, median s, slowest s (B, target) | TAN |")
+    print("|---|---|---|---|")
     rows = {name: next(iter(parts.values()))[0]["rows"] for name, parts in by_set.items()}
     for name in sorted(by_set, key=lambda name: (rows[name], name)):
         parts = by_set[name]
-        peak = max(r["peak MB"] for lines in parts.values() for r in lines)
-        print(f"| {name} | {rows[name]} | {_summary(parts['nb'])} | {_summary(parts['tan'])} | {peak:.0f} |")
+        print(f"| {name} | {rows[name]} | {_summary(parts['nb'])} | {_summary(parts['tan'])} |")
     every = [r for parts in by_set.values() for lines in parts.values() for r in lines]
     missed = [r for r in every if _misses(r)]
     print(f"\n{len(every) - len(missed)} of {len(every)} cells certified at {TOL:g}")

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextToPath
 from sklearn.isotonic import isotonic_regression
 
-from marginbayes.graph.boxes import BOX, LABEL, MARGIN, Box, Layout, Route, shorten, text_width
+from marginbayes.graph.boxes import BOX, MARGIN, Box, Layout, Route
 from marginbayes.graph.dag import Dag
 from marginbayes.graph.layered import Net, crossings, nearest_apart, uncrossed
 from marginbayes.graph.layout import lay_out
@@ -313,40 +311,3 @@ def test_united_intervals_are_apart_and_cover_the_same_numbers(items: list[tuple
     assert all(a[1] < b[0] for a, b in itertools.pairwise(found))
     for x in np.arange(0.0, 40.0, 0.5):
         assert any(a <= x <= b for a, b in pieces) == any(a <= x <= b for a, b in found)
-
-
-# -- labels
-
-
-@unhurried
-@given(st.text(max_size=80))
-def test_a_label_is_printable_and_fits(name: str) -> None:
-    label = shorten(name)
-    assert label.isprintable()
-    assert text_width(label) <= LABEL
-
-
-@unhurried
-@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60))
-def test_a_label_is_the_name_or_its_beginning_and_end(name: str) -> None:
-    label = shorten(name)
-    if text_width(name) <= LABEL:
-        assert label == name
-    else:
-        start, end = label.split("…")
-        assert name.startswith(start)
-        assert name.endswith(end)
-        assert 0 <= len(start) - len(end) <= 1
-
-
-def test_numbered_long_names_stay_distinct() -> None:
-    names = [f"a_very_long_measurement_of_something_{i:04d}" for i in range(50)]
-    assert len({shorten(name) for name in names}) == 50
-
-
-@unhurried
-@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=30))
-def test_the_estimated_width_of_a_text_is_not_below_its_width_in_a_wide_font(text: str) -> None:
-    font = FontProperties(family="DejaVu Sans", size=13)
-    width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)
-    assert text_width(text) >= width - 0.5  # the font's own widths are hinted to parts of a pixel

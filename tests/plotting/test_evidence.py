@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.transforms import Bbox
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from marginbayes import AODEClassifier, BayesNetClassifier
@@ -99,6 +101,57 @@ def test_every_label_lies_inside_the_picture() -> None:
         box = text.get_window_extent()
         assert frame.x0 <= box.x0 < box.x1 <= frame.x1
         assert frame.y0 <= box.y0 < box.y1 <= frame.y1
+
+
+SIDES = [
+    ("malignant tumour (operate)", "benign tumour (watchful waiting)"),
+    ("relapse within twelve months after discharge", "no relapse"),
+    ("no relapse within twelve months after discharge", "relapse within twelve months after discharge"),
+    ("x" * 90 + "a" + "x" * 90, "x" * 90 + "b" + "x" * 90),
+]
+
+
+def _of_classes(target: str, against: str) -> EvidenceDisplay:
+    given = _explanation([4.0, -3.9], ["x" * 60, "y"])
+    return EvidenceDisplay.from_explanation(replace(given, target=np.array([target]), against=np.array([against])))
+
+
+@pytest.mark.parametrize(("target", "against"), SIDES)
+def test_title_and_captions_of_long_classes_lie_inside_the_picture_and_apart(target: str, against: str) -> None:
+    display = _of_classes(target, against).plot()
+    display.figure_.canvas.draw()
+    captions = [text for text in display.ax_.texts if "for " in text.get_text()]
+    boxes = [text.get_window_extent() for text in (*captions, display.ax_.title)]
+    assert all(display.figure_.bbox.containsx(x) for box in boxes for x in box.intervalx)
+    assert all(display.figure_.bbox.containsy(y) for box in boxes for y in box.intervaly)
+    left, right, title = boxes
+    assert left.x1 < right.x0
+    assert Bbox.intersection(left, title) is None
+    assert captions[0].get_text().removeprefix("◀ ") != captions[1].get_text().removesuffix(" ▶")
+
+
+def test_classes_of_ordinary_length_are_whole_in_title_and_captions() -> None:
+    display = _of_classes(*SIDES[0]).plot()
+    said = " ".join([display.ax_.get_title(), *(text.get_text() for text in display.ax_.texts)])
+    assert all(said.count(name) == 2 for name in SIDES[0])
+
+
+def test_captions_in_given_axes_stay_apart() -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2)
+    display = _of_classes(*SIDES[1]).plot(axes[1])
+    figure.canvas.draw()
+    left, right = (text.get_window_extent() for text in display.ax_.texts if "for " in text.get_text())
+    assert left.x1 < right.x0
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_long_feature_is_not_taken_for_another_whether_that_is_shown_or_not(most: int) -> None:
+    names = tuple(f"how_often_in_the_last_four_weeks_did_you_feel_item_{i}_of_the_questionnaire" for i in (1, 2, 3))
+    explanation = replace(_explanation([3.0, 2.0, 1.0]), features=names)
+    bars = EvidenceDisplay.from_explanation(explanation, 0, most).bars()[1 : 1 + most]
+    assert [f"…{i}_of" in label for i, (label, _, _) in enumerate(bars, 1)] == [True] * most
 
 
 def test_infinite_and_undefined_weights_can_be_drawn() -> None:

@@ -88,6 +88,21 @@ def test_a_name_with_dollar_signs_is_no_mathematics() -> None:
     assert any("bad" in text for text in texts)
 
 
+@pytest.mark.parametrize("histogram", [True, False])
+@pytest.mark.parametrize(
+    "event", ["class 'no relapse within twelve months after discharge from the hospital'", "class " + "x" * 200]
+)
+def test_long_names_lie_inside_the_picture(event: str, histogram: bool) -> None:
+    display = ReliabilityDisplay.compute([0, 1, 1, 0], [0.1, 0.9, 0.6, 0.4], event=event, name="n" * 99)
+    display.plot(histogram=histogram).figure_.canvas.draw()
+    ax = display.histogram_ax_ if histogram else display.ax_
+    frame = display.figure_.bbox
+    for text in (ax.xaxis.label, *display.ax_.get_legend().get_texts()):
+        box = text.get_window_extent()
+        assert frame.x0 <= box.x0 < box.x1 <= frame.x1
+        assert frame.y0 <= box.y0 < box.y1 <= frame.y1
+
+
 def test_an_estimator_with_two_classes_is_drawn() -> None:
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = BayesNetClassifier("nb").fit(X, y)

@@ -70,7 +70,22 @@ def test_names_are_not_read_as_formulas_and_long_ones_are_cut(name: str) -> None
     display = EdgeStrengthDisplay(EdgeStrength(("class", name), np.array([[0.0, 1.0], [0.0, 0.0]]), 5)).plot()
     display.figure_.canvas.draw()
     shown = display.ax_.get_xticklabels()[0].get_text()
-    assert shown == name if len(name) <= 24 else shown.endswith("…")
+    assert shown == name if len(name) <= 24 else shown.startswith("a name") and shown.endswith("axis")
+
+
+def test_features_that_differ_anywhere_have_different_labels() -> None:
+    middle = [f"blood_pressure_{part}_mean_first_24_hours" for part in ("systolic", "diastolic")]
+    late = [f"temperature_of_the_patient_on_day_{day}" for day in (1, 2)]
+    names = ("a class whose name is longer than others", *middle, *late)
+    display = EdgeStrengthDisplay(EdgeStrength(names, np.zeros((5, 5)), 5)).plot()
+    assert len({text.get_text() for text in display.ax_.get_yticklabels()}) == 5
+    assert len({text.get_text() for text in display.ax_.get_xticklabels()}) == 4
+
+
+def test_a_feature_shown_is_not_taken_for_one_that_is_not() -> None:
+    names = ("class", *(f"how_often_did_you_feel_item_{i}_in_the_last_four_weeks" for i in range(1, 5)))
+    display = EdgeStrengthDisplay(EdgeStrength(names, np.zeros((5, 5)), 5), max_features=1).plot()
+    assert "1" in display.ax_.get_xticklabels()[0].get_text()
 
 
 def test_given_axes_are_used() -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from marginbayes.graph.labels import text_width
 
 Point = tuple[float, float]
 Edge = tuple[int, int]
 
 # Every length is in CSS pixels.
-FONT = 13.0
-LABEL = 180.0  # longer names are shortened to this width
 BOX = 26.0  # height of a box
 ROW = 46.0  # from one row of boxes to the next; parents and children are two rows apart where there is room
 GAP = 16.0  # between two boxes of a row
@@ -24,10 +23,6 @@ INDENT, SPINE = 30.0, 12.0  # of a child in a list under its parent, and of the 
 MARGIN = 14.5  # boxes are placed at whole pixels; the half makes thin lines crisp
 WIDE, TALL = 940.0, 700.0  # a picture this narrow is never wrapped, one this low never tightened
 ASPECT = 1.7  # nor is one wrapped whose width is at most this many heights
-
-
-# Widths of characters in a wide sans serif, in font sizes; all others are between these.
-_WIDTHS = {"iljtfrI.,:;'|!()[]/\\ -": 0.42, "#&+<=>~^": 0.85, "mwMW@%…": 1.0}
 
 
 @dataclass(frozen=True)
@@ -104,37 +99,6 @@ class Layout:
     boxes: tuple[Box, ...]
     routes: tuple[Route, ...]
     rails: tuple[tuple[Point, ...], ...]
-
-
-def text_width(text: str, size: float = FONT) -> float:
-    """Width of a text in pixels, rather too large than too small, without asking for the font."""
-    return size * sum(map(_character_width, text))
-
-
-def _character_width(character: str) -> float:
-    if unicodedata.combining(character):
-        return 0.0
-    if unicodedata.east_asian_width(character) in "WF":
-        return 1.05
-    for characters, width in _WIDTHS.items():
-        if character in characters:
-            return width
-    return 0.80 if character.isupper() else 0.64
-
-
-def shorten(name: str, limit: float = LABEL) -> str:
-    """The name, or as much of its beginning and end as fits into the limit, in printable characters."""
-    name = "".join(c if c.isprintable() else " " for c in name)
-    if text_width(name) <= limit:
-        return name
-    keep = min(len(name) - 1, int(limit / (0.3 * FONT)))
-    while keep > 2 and text_width(_middle_cut(name, keep)) > limit:
-        keep -= 1
-    return _middle_cut(name, keep)
-
-
-def _middle_cut(name: str, keep: int) -> str:
-    return f"{name[: keep - keep // 2]}…{name[len(name) - keep // 2 :]}"
 
 
 def box_width(label: str, edges: int, bold: bool) -> float:

@@ -18,10 +18,10 @@ from marginbayes.graph.boxes import (
     Point,
     Route,
     box_width,
-    shorten,
     single,
 )
 from marginbayes.graph.dag import Dag
+from marginbayes.graph.labels import shorten_all
 from marginbayes.graph.layered import layered
 from marginbayes.graph.routes import routes, shared_lines
 from marginbayes.graph.tidy import forest
@@ -42,7 +42,7 @@ def lay_out(dag: Dag) -> Layout:
     >>> picture.boxes[0].y < picture.boxes[1].y == picture.boxes[2].y
     True
     """
-    labels = tuple(shorten(name) for name in dag.names)
+    labels = shorten_all(dag.names)
     widths = [box_width(label, len(dag.parents[i]), bold=i == 0) for i, label in enumerate(labels)]
     railed = _wants_rails(dag, widths)
     part = _arranged(dag, widths, railed)

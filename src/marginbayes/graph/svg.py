@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from marginbayes.graph.boxes import FONT, MARGIN, Layout, Point, Route, text_width
+from marginbayes.graph.boxes import MARGIN, Layout, Point, Route
 from marginbayes.graph.dag import Dag
+from marginbayes.graph.labels import FONT, text_width
 from marginbayes.graph.layout import lay_out
 
 __all__ = ["arrow", "check_widths", "draw_svg", "legend_samples", "legend_values", "line_width"]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marginbayes.estimators.explain import Explanation
+from marginbayes.graph.labels import shorten, shorten_all
+from marginbayes.plotting.axes import fitted, inches, joined, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +20,8 @@ __all__ = ["EvidenceDisplay", "percent", "statement"]
 
 # Blue and orange, which the colour-blind tell apart; grey for what no feature says.
 FOR, AGAINST, GIVEN, TOTAL = "#2f6fdb", "#d9730d", "#9aa0aa", "#3a3f4a"
-LONGEST = 44
+LONGEST = 360.0  # width of a name or a level, in a font of 13
+WIDTH, LEAST = 7.5, 5.0  # inches of a new figure, and of the bars in it at least
 # The label of a level that is an interval between two cuts.
 _INTERVAL = re.compile(r"\((-inf|[-+.0-9e]+), (inf|[-+.0-9e]+)[\])]")
 
@@ -47,6 +50,8 @@ class EvidenceDisplay:
         Log-odds before and after all features are seen; the prior, all weights and `other` sum to `log_odds`.
     target, against : class labels
         Positive weights speak for `target`, negative ones for `against`.
+    among : tuple of str
+        All features of the row: a long name is shortened so that it looks like none of these.
     """
 
     names: tuple[str, ...]
@@ -59,6 +64,7 @@ class EvidenceDisplay:
     log_odds: float
     target: Any
     against: Any
+    among: tuple[str, ...] = ()
 
     @classmethod
     def from_explanation(cls, explanation: Explanation, row: int = 0, max_features: int = 15) -> EvidenceDisplay:
@@ -93,6 +99,7 @@ class EvidenceDisplay:
             log_odds=float(explanation.log_odds[row]),
             target=_plain(explanation.target[row]),
             against=_plain(explanation.against[row]),
+            among=tuple(name for name, _, _ in ranked),
         )
 
     @classmethod
@@ -125,8 +132,10 @@ class EvidenceDisplay:
 
     def bars(self) -> list[tuple[str, float, str]]:
         """(label, weight, colour) of each bar from top to bottom: prior, features, all others, total."""
+        every = tuple(dict.fromkeys((*self.names, *self.among)))
+        label = dict(zip(every, shorten_all(every, LONGEST), strict=True))
         features = [
-            (statement(name, value), weight, FOR if weight >= 0 else AGAINST)
+            (statement(label[name], value), weight, FOR if weight >= 0 else AGAINST)
             for name, value, weight in zip(self.names, self.values, self.weights, strict=True)
         ]
         others = "1 other feature" if self.n_other == 1 else f"{self.n_other} other features"
@@ -144,8 +153,13 @@ class EvidenceDisplay:
         import matplotlib.pyplot as plt
 
         bars = self.bars()
+        beside = max(inches(label, "small") for label, _, _ in bars)
         if ax is None:
-            _, ax = plt.subplots(figsize=(7.5, 1.5 + 0.3 * len(bars)), layout="constrained")
+            width = max(WIDTH, beside + LEAST)
+            _, ax = plt.subplots(figsize=(width, 1.5 + 0.3 * len(bars)), layout="constrained")
+            room = width - beside - 0.3
+        else:
+            room = width_of(ax)
         self.ax_, self.figure_ = ax, ax.figure
         reach = _reach([weight for _, weight, _ in bars])
         lengths = np.array([_length(weight, reach) for _, weight, _ in bars])
@@ -158,6 +172,7 @@ class EvidenceDisplay:
         for place, length, (_, weight, _) in zip(places, lengths, bars, strict=True):
             _write_weight(ax, place, length, weight)
         self._label(ax, reach, float(places[-1]))
+        self._write_title(ax, room)
         return self
 
     def _label(self, ax: Axes, reach: float, bottom: float) -> None:
@@ -166,16 +181,28 @@ class EvidenceDisplay:
         # Room for the number beside the longest bar on each side.
         ax.set_xlim(1.12 * min(lengths) - 0.22 * reach, 1.12 * max(lengths) + 0.22 * reach)
         ax.axvline(0, color=TOTAL, linewidth=0.9, zorder=3)
-        ax.set_title(
-            f"P({self.target}) against {self.against}:  "
-            f"{percent(self.prior_probability)} before,  {percent(self.probability)} after",
-            fontsize="medium",
-            pad=20,
-            parse_math=False,
-        )
+        missing = f"  (missing features, which weigh nothing: {self.n_missing})" if self.n_missing else ""
+        ax.set_xlabel(f"weight of evidence, nats{missing}", fontsize="small")
+        ax.tick_params(axis="y", length=0, labelsize="small")
+        ax.tick_params(axis="x", labelsize="small")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.grid(visible=True, axis="x", color="#e4e6ea", linewidth=0.7)
+        ax.set_axisbelow(True)
+
+    def _write_title(self, ax: Axes, room: float) -> None:
+        """What is decided and how it ends, above the two sides with the class that each speaks for."""
+        sides = (self.target, self.against)
+        target, against = fitted(sides, room - inches("against :", "medium"), "medium")
+        chances = f" {percent(self.prior_probability)} before,  {percent(self.probability)} after"
+        title = joined((f"P({target})", f"against {against}:", chances), room, "medium")
+        ax.set_title(title, fontsize="medium", pad=20, parse_math=False)
+        spare = room - 2 * inches("◀◀ for ", "small")
+        # One of the two may take more than half where the other needs less.
+        least = min(inches(str(name), "small") for name in sides)
+        target, against = fitted(sides, max(spare / 2, spare - least), "small")
         for x, side, text, color in (
-            (0.0, "left", f"◀ for {self.against}", AGAINST),
-            (1.0, "right", f"for {self.target} ▶", FOR),
+            (0.0, "left", f"◀ for {against}", AGAINST),
+            (1.0, "right", f"for {target} ▶", FOR),
         ):
             ax.text(
                 x,
@@ -188,27 +215,20 @@ class EvidenceDisplay:
                 fontsize="small",
                 parse_math=False,
             )
-        missing = f"  (missing features, which weigh nothing: {self.n_missing})" if self.n_missing else ""
-        ax.set_xlabel(f"weight of evidence, nats{missing}", fontsize="small")
-        ax.tick_params(axis="y", length=0, labelsize="small")
-        ax.tick_params(axis="x", labelsize="small")
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.grid(visible=True, axis="x", color="#e4e6ea", linewidth=0.7)
-        ax.set_axisbelow(True)
 
 
 def statement(name: str, value: Any) -> str:
     """What was observed of a feature, for people: "age > 40", "2 < size ≤ 3", "colour = red"."""
     found = _INTERVAL.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        return f"{_cut(name)} = {_cut(value)}"
+        return f"{name} = {_level(value)}"
     low, high = (float(end) for end in found.groups())
     # Labels are as short as they can be told apart; what is cut off here is rounding.
     left = "" if math.isinf(low) else f"{low:.12g} < "
     right = "" if math.isinf(high) else f" ≤ {high:.12g}"
     if left and not right:
-        return f"{_cut(name)} > {low:.12g}"
-    return f"{left}{_cut(name)}{right}" if right else f"{_cut(name)}: any"
+        return f"{name} > {low:.12g}"
+    return f"{left}{name}{right}" if right else f"{name}: any"
 
 
 def _write_weight(ax: Axes, place: float, length: float, weight: float) -> None:
@@ -257,9 +277,8 @@ def percent(probability: float) -> str:
     return "< 0.1 %" if text == "0.0 %" and probability > 0 else text
 
 
-def _cut(value: Any) -> str:
-    text = "missing" if value is None else str(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+def _level(value: Any) -> str:
+    return "missing" if value is None else shorten(str(value), LONGEST)
 
 
 def _plain(label: Any) -> Any:

@@ -8,8 +8,9 @@ from typing import Any, Literal, Protocol
 
 from sklearn.utils.validation import check_is_fitted
 
-from marginbayes.graph.boxes import FONT, MARGIN, Layout, Point
+from marginbayes.graph.boxes import MARGIN, Layout, Point
 from marginbayes.graph.dag import Dag
+from marginbayes.graph.labels import FONT
 from marginbayes.graph.layout import lay_out
 from marginbayes.graph.svg import (
     ACCENT,

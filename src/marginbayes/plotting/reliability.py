@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.evaluation.intervals import wilson_interval
+from marginbayes.plotting.axes import fitted, inches, joined, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +20,7 @@ Floats = NDArray[np.float64]
 
 COLOR = "#2f6fdb"  # blue on white, apart from grey also for the colour-blind
 STRATEGIES = ("uniform", "quantile")
+WIDTH, BESIDE = 5.4, 0.75  # inches of a new figure, and of what stands to the left of its axes
 
 
 @dataclass(eq=False)
@@ -206,20 +208,20 @@ class ReliabilityDisplay:
         import matplotlib.pyplot as plt
 
         below = None
+        room = WIDTH - BESIDE if ax is None else width_of(ax)
         if ax is None:
-            figure = plt.figure(figsize=(5.4, 6.4 if histogram else 5.2), layout="constrained")
+            figure = plt.figure(figsize=(WIDTH, 6.4 if histogram else 5.2), layout="constrained")
             grid = figure.add_gridspec(2 if histogram else 1, 1, height_ratios=[4.2, 1][: 1 + histogram])
             ax = figure.add_subplot(grid[0])
             below = figure.add_subplot(grid[1], sharex=ax) if histogram else None
         self.ax_, self.histogram_ax_, self.figure_ = ax, below, ax.figure
-        self._draw_curve(ax, color)
+        self._draw_curve(ax, color, room)
         if below is not None:
             self._draw_histogram(ax, below, color)
         return self
 
-    def _draw_curve(self, ax: Axes, color: str) -> None:
+    def _draw_curve(self, ax: Axes, color: str, room: float) -> None:
         ax.plot([0, 1], [0, 1], color="#8a8f98", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        label = f"{self.name}: ".replace("$", r"\$") if self.name else ""
         self.errorbar_ = ax.errorbar(
             self.prob_pred,
             self.prob_true,
@@ -230,15 +232,22 @@ class ReliabilityDisplay:
             capsize=2.5,
             marker="o",
             markersize=5,
-            label=f"{label}Brier score {self.brier:.3f}, calibration error {self.calibration_error:.3f}",
+            label=self._legend(room - 0.45).replace("$", r"\$"),  # no formula
             zorder=2,
             clip_on=False,
         )
         ax.set(xlim=(0, 1), ylim=(0, 1))
-        ax.set_xlabel(f"predicted probability of {self.event}", parse_math=False)
+        (event,) = fitted([self.event], room, "medium")
+        ax.set_xlabel(joined(["predicted probability of", event], room, "medium"), parse_math=False)
         ax.set_ylabel(f"observed share, with {self.confidence:.0%} interval")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize="small", handlelength=1.6)
         _clean(ax)
+
+    def _legend(self, room: float) -> str:
+        """Name and scores, in two lines where they are longer than this many inches."""
+        (name,) = fitted([self.name or ""], room - inches(":", "small"), "small")
+        scores = f"Brier score {self.brier:.3f}, calibration error {self.calibration_error:.3f}"
+        return joined([f"{name}:", scores] if name else [scores], room, "small")
 
     def _draw_histogram(self, ax: Axes, below: Axes, color: str) -> None:
         below.hist(

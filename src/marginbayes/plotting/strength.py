@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marginbayes.estimators.stability import EdgeStrength, edge_strength
+from marginbayes.graph.labels import shorten_all
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["EdgeStrengthDisplay"]
 
-LONGEST = 24  # letters of a name
+LONGEST = 200.0  # width of a name, in a font of 13
 NUMBERED = 16  # with more variables there is no room for numbers in the cells
 INK, EMPTY = "#3a3f4a", "#e4e6ea"
 
@@ -103,10 +104,11 @@ class EdgeStrengthDisplay:
         return sorted(int(i) + 1 for i in np.argsort(-best, kind="stable")[: self.max_features])
 
     def _label(self, ax: Axes) -> None:
-        names = [_cut(name) for name in self.names_]
+        label = dict(zip(self.strength.names, shorten_all(self.strength.names, LONGEST), strict=True))
+        names = [label[name] for name in self.names_]
         # A dollar sign in a name is not mathematics.
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
-        ax.set_yticks(range(len(names) + 1), [_cut(self.strength.names[0]), *names], parse_math=False)
+        ax.set_yticks(range(len(names) + 1), [label[self.strength.names[0]], *names], parse_math=False)
         ax.get_yticklabels()[0].set_fontweight("bold")
         ax.tick_params(length=0, labelsize="small")
         ax.set_xlabel("child", fontsize="small")
@@ -123,7 +125,3 @@ class EdgeStrengthDisplay:
             if share > 0 and not own[i, j]:
                 colour = "white" if share > 0.6 else INK
                 ax.text(j, i, f"{100 * share:.0f}", ha="center", va="center", color=colour, fontsize="x-small")
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
