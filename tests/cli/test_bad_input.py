@@ -179,6 +179,10 @@ def test_a_mistake_of_ours_keeps_its_traceback(run: Run, table: Path, monkeypatc
         (FileNotFoundError(2, "No such file or directory", "x.csv"), "there is no file x.csv"),
         (OSError(28, "No space left on device"), "No space left on device"),
         (ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow"), "this needs pyarrow: pip install"),
+        (
+            ModuleNotFoundError("No module named 'marginbayes.x'", name="marginbayes.x"),
+            "the installation is damaged: marginbayes.x is missing; pip install --force-reinstall marginbayes",
+        ),
         (MemoryError(), "there is not enough memory"),
         (ValueError(), "ValueError"),
         (ValueError("\x1b[2J"), "\\x1b[2J"),
@@ -207,7 +211,8 @@ def test_numbers_that_a_few_texts_or_a_comma_make_categories_are_noted(run: Run,
     path.write_text("plain;comma;censored;y\n" + "".join(rows))
     said = run("fit", path, "-t", "y", "--separator", ";").stderr
     assert "'censored' is taken for a category because 4 of its 40 cells, such as '<0.5', are no numbers" in said
-    assert "'comma' is taken for a category because its numbers, such as '0,25', have a comma; --decimal ," in said
+    assert "'comma' is taken for a category because its numbers, such as '0,25', have a comma; read it" in said
+    assert "; read it with --decimal , or write a point for it, and it is cut like a number" in said
     assert "'plain'" not in said
     shown = run("fit", path, "-t", "y", "--separator", ";", "--decimal", ",", "--drop", "plain").stdout
     assert any(line.split()[:2] == ["comma", "number"] for line in shown.splitlines())
@@ -278,7 +283,7 @@ def test_numbers_that_are_text_are_noted_with_what_keeps_them_so(run: Run, tmp_p
     numbers = 1000.5 + np.arange(180) % 60 * 13.25
     for name, cells, said in (
         ("thousands.csv", [f'"{x:,.2f}"' for x in numbers], "have commas between thousands"),
-        ("points.csv", [f"{x:.2f}" for x in numbers], "are text; convert it to numbers"),
+        ("points.csv", [f"{x:.2f}" for x in numbers], "are text; read it with --decimal . or convert it to numbers"),
     ):
         path = tmp_path / name
         path.write_text("a,y\n" + "".join(f"{x},{'uv'[i % 2]}\n" for i, x in enumerate(cells)))
@@ -358,3 +363,42 @@ def test_a_level_with_a_comma_does_not_look_like_two(run: Run, tmp_path: Path) -
     path = tmp_path / "t.csv"
     path.write_text('x,y\n"a, b",u\nc,v\n' * 1 + '"a, b",u\nc,v\n' * 10)
     assert "'a, b', c" in run("fit", path, "-t", "y").stdout
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_is_doubted_once_with_a_remedy_that_the_file_allows(run: Run, tmp_path: Path, ending: str) -> None:
+    path, n = tmp_path / f"t.{ending}", 60
+    frame = pd.DataFrame(
+        {
+            "zip": [f"{1067 + i % 6:05d}" for i in range(n)],
+            "comma": [f"{i % 9},5" for i in range(n)],
+            "crp": ["<0.5", *(f"{i % 30 / 7}" for i in range(1, n))],
+            "y": ["u", "v"] * (n // 2),
+        }
+    )
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    for command in ("fit", "evaluate"):
+        said = run(command, path, "-t", "y", "-s", "nb", "--categorical", "zip").stderr
+        assert "'zip'" not in said
+        assert said.count("'crp' is taken for a category because 1 of its 60 cells, such as '<0.5', is no number") == 1
+        assert said.count("taken for a category") == 2
+        assert ("--decimal" in said) == (ending == "csv")
+        assert "--categorical crp says so" in said
+    meant = run("fit", path, "-t", "y", "--categorical", "crp", "--categorical", "comma", "--categorical", "zip").stderr
+    assert "taken for a category" not in meant
+    assert "convert" not in run("fit", path, "-t", "y").stderr
+
+
+def test_whole_numbers_that_are_text_in_a_typed_file_are_noted(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"age": [f"{20 + i % 9}" for i in range(40)], "y": ["u", "v"] * 20}).to_parquet(path)
+    assert "'age' is taken for a category because its numbers, such as '20', are text; convert" in (
+        run("fit", path, "-t", "y").stderr
+    )
+
+
+def test_a_column_of_lists_is_refused_by_its_name(fails: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"t": [[1, 2]] * 8, "y": ["u", "v"] * 4}).to_parquet(path)
+    for command in ("fit", "evaluate"):
+        assert fails(command, path, "-t", "y").startswith("column 't' holds array([1, 2])")

@@ -308,3 +308,43 @@ def test_the_same_gain_in_every_fold_has_no_interval(run: Run, table: Path, tmp_
     assert "tan against nb: accuracy +0.0000 (the same in every fold, so no interval and no test)" in printed
     (comparison,) = _read(out)["comparisons"]
     assert comparison["difference"] == {"value": 0.0, "low": None, "high": None}
+
+
+@pytest.mark.parametrize(
+    ("levels", "odd", "words"),
+    [((1, 2, 3), "X", ["--categorical", "c"]), ((True, False), "maybe", []), ((0, 1), "X", [])],
+)
+def test_a_test_file_may_hold_a_cell_that_makes_text_of_its_column(
+    run: Run, tmp_path: Path, levels: tuple[object, ...], odd: str, words: list[str]
+) -> None:
+    train, test, plain = (tmp_path / f"{name}.csv" for name in ("train", "test", "plain"))
+    cells = [str(levels[i % len(levels)]) for i in range(30)]
+    labels = ["u" if i % len(levels) else "v" for i in range(30)]
+    for path, own in ((train, cells), (test, [*cells[:-1], odd]), (plain, [*cells[:-1], ""])):
+        path.write_text(
+            "c,x,y\n" + "".join(f"{c},{i % 7},{y}\n" for i, (c, y) in enumerate(zip(own, labels, strict=True)))
+        )
+    found = []
+    for path in (test, plain):
+        result = run("evaluate", train, "-t", "y", "-s", "nb", "--test", path, "--json", tmp_path / "e.json", *words)
+        found.append(json.loads((tmp_path / "e.json").read_text())["results"][0]["log_loss"])
+        assert (f"1 of the 30 cells of 'c', such as '{odd}', is no level" in result.stderr) == (path == test)
+    assert found[0] == found[1]
+
+
+def test_labels_that_are_truth_values_are_named_in_any_case(run: Run, fails: Run, tmp_path: Path) -> None:
+    path, model, cost, test = (tmp_path / name for name in ("t.csv", "m.json", "c.csv", "other.csv"))
+    path.write_text("a,y\n" + "p,true\nq,false\n" * 9 + "q,true\n")
+    cost.write_text(",false,TRUE\nFALSE,0,1\ntrue,2,0\n")
+    test.write_text("a,y\n" + "p,TRUE\nq,false\n" * 3)
+    assert "positive class: True" in run("evaluate", path, "-t", "y", "--positive", "true", "--folds", 2).stdout
+    assert "positive class: False" in run("evaluate", path, "-t", "y", "--positive", "FALSE", "--test", test).stdout
+    run("fit", path, "-t", "y", "-m", model)
+    named = run("predict", model, path, "--proba", "--prior", "True=0.1").stdout
+    assert run("predict", model, path, "--proba", "--prior", "true=0.1").stdout == named
+    assert run("predict", model, path, "--cost-matrix", cost).stdout.startswith("prediction\n")
+    assert "log-odds of True against False" in run("explain", model, path, "--target", "true").stdout
+    test.write_text("a,y\np,true\nq,maybe\n")
+    assert "the label 'maybe' of the test rows is no class; the classes are 'False', 'True'" in fails(
+        "evaluate", path, "-t", "y", "--test", test
+    )

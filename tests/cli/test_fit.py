@@ -247,3 +247,10 @@ def test_a_certificate_that_nothing_will_prove_is_refused_before_learning(
     for structure, parameters in (("exact-sm", "ml"), ("nb", "mm-hybrid")):
         run("fit", table, "-t", "outcome", "-s", structure, "-p", parameters, "--certificate", tmp_path / "c.json")
         assert (tmp_path / "c.json").exists()
+
+
+def test_the_accuracy_counts_each_row_once_as_evaluate_does(run: Run, tmp_path: Path) -> None:
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path.write_text("a,w,y\n" + "p,5,u\n" * 6 + "p,1,v\n" * 4)
+    printed = run("fit", path, "-t", "y", "--weight", "w", "-s", "nb", "-m", model).stdout
+    assert "accuracy on these same rows 0.6000" in printed

@@ -245,3 +245,22 @@ def test_answers_are_not_written_over_what_they_come_from(fails: Run, model: Pat
             "predict", model, table, "--ignore-extra", "--out", path
         )
     assert (model.read_bytes(), table.read_bytes()) == before
+
+
+def test_features_and_sequences_come_out_as_they_went_in_too(run: Run, tmp_path: Path) -> None:
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    cells = ["4,6.30,FALSE,01", "NA,1E1,TRUE,01", "3,?,FALSE,02", "5,7.00,TRUE,02"] * 5
+    path.write_text("n,x,flag,sid,y\n" + "".join(f"{row},{'uv'[i % 2]}\n" for i, row in enumerate(cells)))
+    keep = [word for name in ("n", "x", "flag", "sid") for word in ("--id", name)]
+    for words in (["--drop", "sid"], ["--sequence", "sid"]):
+        run("fit", path, "-t", "y", "-m", model, *words)
+        printed = run("predict", model, path, *keep).stdout.splitlines()
+        assert [line.rpartition(",")[0] for line in printed] == ["n,x,flag,sid", *cells]
+
+
+def test_answers_are_counted_where_a_copied_cell_has_two_lines(
+    run: Run, model: Path, table: Path, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "lines.csv", tmp_path / "answers.csv"
+    pd.read_csv(table, dtype=str).assign(note="one\ntwo").to_csv(path, index=False)
+    assert f"240 answers written to {out}" in run("predict", model, path, "--id", "note", "-o", out).stderr

@@ -150,3 +150,11 @@ def test_a_feature_is_not_taken_for_the_class(run: Run, fails: Run, table: Path,
     assert fails("verify", proof, table, "--target", "age") == (
         "'age' is a feature of this certificate; its class is 'outcome'"
     )
+
+
+def test_columns_are_not_doubted_where_nothing_is_learned(run: Run, tmp_path: Path) -> None:
+    path, proof = tmp_path / "t.csv", tmp_path / "c.json"
+    rows = [f"{'<5' if i == 3 else i},{'pq'[i % 2]},{'uv'[i % 3 == 0]}\n" for i in range(30)]
+    path.write_text("text,a,y\n" + "".join(rows))
+    run("fit", path, "-t", "y", "-s", "exact-mdl", "--drop", "text", "--certificate", proof)
+    assert run("verify", proof, path).stderr == ""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -239,3 +240,10 @@ def test_a_column_of_texts_is_refused_by_its_name(cells: Any) -> None:
     X = pd.DataFrame({"n": np.arange(10.0), "t": cells})
     with pytest.raises(ValueError, match=r"column 't' holds '[ab]', which is no number; choose the columns of numbers"):
         MDLPDiscretizer().fit(X, [0, 1] * 5)
+
+
+@pytest.mark.parametrize("cells", [pd.Timestamp("2020"), pd.Series([date(2020, 1, 1)] * 2, dtype=object)])
+def test_a_date_is_refused_with_a_remedy_that_works(cells: Any) -> None:
+    with pytest.raises(TypeError, match=r"column 'when' has the type .*, which is no number") as error:
+        MDLPDiscretizer().fit(pd.DataFrame({"x": [1.0, 2.0]}).assign(when=cells), [0, 1])
+    assert "string" not in str(error.value)

@@ -281,3 +281,12 @@ def test_any_names_and_levels_survive_being_quoted(values: list[str]) -> None:
     assert list(frame) == values
     assert frame.iloc[0].tolist() == values
     assert list(frame.iloc[:, 0].cat.categories) == values
+
+
+@pytest.mark.parametrize("names", [["pid"], ["pid", "visit"]])
+def test_a_named_index_of_a_parquet_file_is_read_as_columns(tmp_path: Path, names: list[str]) -> None:
+    frame = pd.DataFrame({"pid": ["P1", "P2"], "visit": [1, 2], "x": [0.5, 1.5]})
+    frame.set_index(names).to_parquet(tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet"), frame)
+    frame.set_axis([7, 9]).to_parquet(tmp_path / "t.parquet")
+    assert list(read_table(tmp_path / "t.parquet")) == ["pid", "visit", "x"]

@@ -45,6 +45,7 @@ def frames() -> dict[str, Any]:
         "pandas nullable": nullable,
         "pandas category": plain.astype({"colour": "category", "flag": "category"}),
         "pandas arrow": nullable.convert_dtypes(dtype_backend="pyarrow"),
+        "pandas arrow view": nullable.astype({"colour": pd.ArrowDtype(pa.string_view())}),
         "pandas arrow dictionary": nullable.convert_dtypes(dtype_backend="pyarrow").astype(
             {"colour": pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))}
         ),
@@ -302,9 +303,7 @@ def test_tables_that_would_fill_the_memory_are_refused_by_the_column_to_blame() 
 
 def test_numbers_written_as_text_are_not_taken_for_identifiers() -> None:
     X = pd.DataFrame({"a": [f"{x:.1f}" for x in np.arange(100) * 1.7]})
-    with pytest.warns(
-        UserWarning, match="column 'a' has 100 different values in 100 rows, but they are numbers written"
-    ):
+    with pytest.warns(UserWarning, match="column 'a' is taken for a category because its numbers, .* are text; conv"):
         BayesNetClassifier("nb").fit(X, np.arange(100) % 2)
 
 
@@ -375,3 +374,101 @@ def test_a_discretiser_may_return_a_frame(library: str) -> None:
     plain = OrdinalEncoder()
     ours = BayesNetClassifier(discretizer=clone(plain).set_output(transform=library)).fit(X, LABEL)
     assert ours.network_ == BayesNetClassifier(discretizer=plain).fit(X, LABEL).network_
+
+
+def test_long_numbers_of_arrow_are_read_as_those_of_pandas() -> None:
+    apart = pd.DataFrame({"id": RNG.integers(10**17, 10**18, N), "hole": pd.array([2**60, None] * (N // 2), "Int64")})
+    alike = apart.assign(id=[900000000000000001 + i % 3 for i in range(N)])
+    reference = BayesNetClassifier("nb").fit(apart, LABEL)
+    for turn in (pa.Table.from_pandas, lambda frame: frame.convert_dtypes(dtype_backend="pyarrow")):
+        clf = BayesNetClassifier("nb").fit(turn(apart), LABEL)
+        assert clf.network_ == reference.network_
+        assert np.array_equal(clf.predict_proba(turn(apart)), reference.predict_proba(apart))
+        with pytest.raises(ValueError, match="'id' holds 900000000000000001 and 900000000000000002"):
+            clf.fit(turn(alike), LABEL)
+
+
+@pytest.mark.parametrize("cells", [["inf", "1"], ["-Infinity", "1"], ["1", "1e999"], pd.Categorical([np.inf, 1.0])])
+def test_infinity_is_refused_in_a_column_of_numbers_however_it_is_written(cells: Any) -> None:
+    clf = BayesNetClassifier("nb").partial_fit(pd.DataFrame({"a": np.arange(N) * 1.0}), LABEL)
+    with pytest.raises(ValueError, match=r"infinity, .* column 'a', row"):
+        clf.predict_proba(pd.DataFrame({"a": cells}))
+    with pytest.raises(ValueError, match=r"infinity, .* column 'a', row"):
+        clf.partial_fit(pd.DataFrame({"a": cells}), [0, 1])
+
+
+def test_a_text_with_an_underscore_is_no_number() -> None:
+    clf = BayesNetClassifier("nb").fit(pd.DataFrame({"a": np.arange(N) * 1.0}), LABEL)
+    with pytest.raises(TypeError, match="'a' was learned as a number but now holds '1_0'"):
+        clf.predict(pd.DataFrame({"a": ["1_0"]}))
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"), [([True, False], [False, True]), ([7, 3], [3, 7]), ([np.int64(7), 3.0], [3, 7])]
+)
+def test_labels_that_a_hole_made_objects_are_those_of_their_type(labels: list[Any], classes: list[Any]) -> None:
+    table = pd.DataFrame({"a": np.arange(20.0), "y": np.array([*labels * 9, None, labels[1]], object)}).dropna()
+    clf = BayesNetClassifier().fit(table[["a"]], table["y"])
+    assert clf.classes_.dtype.kind in "bif"
+    assert clf.classes_.tolist() == classes
+    assert clf.score(table[["a"]], table["y"]) == clf.score(table[["a"]], table["y"].to_list())
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        ([1, "a"], r"1 \(int\) and 'a' \(str\)"),
+        ([True, 2], r"True \(bool\) and 2 \(int\)"),
+        ([(1,), (2,)], r"\(2,\) \(tuple\)"),
+    ],
+)
+def test_labels_of_several_types_are_refused_with_an_example_of_each(labels: list[Any], shown: str) -> None:
+    y = pd.Series(labels * 5, dtype=object)
+    with pytest.raises(ValueError, match=f"all of one type, not {shown}; turn them into text"):
+        BayesNetClassifier().fit(np.arange(10.0)[:, None], y)
+
+
+@pytest.mark.parametrize("choice", [slice(0, 2), list.copy, 3])
+def test_a_choice_of_categories_that_is_no_list_is_refused_in_a_sentence(choice: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"categorical_features=.*: say 'from_dtype' or give a list of names, positions"
+    ):
+        BayesNetClassifier(categorical_features=choice).fit([[1.0], [2.0]], [0, 1])
+
+
+@pytest.mark.parametrize("kind", [float, str])
+def test_a_cell_that_keeps_a_column_from_being_numbers_is_warned_of_by_what_it_holds(kind: Any) -> None:
+    cells = [kind(i / 7) for i in range(N - 1)] + ["<0.5"]
+    X = pd.DataFrame({"crp": np.array(cells, object), "x": np.arange(N) % 3})
+    with pytest.warns(
+        UserWarning, match=f"'crp' is taken for a category because 1 of its {N} cells, such as '<0.5', is"
+    ):
+        BayesNetClassifier("nb").fit(X, LABEL)
+    for meant in (X.assign(crp=X["crp"].astype(str).astype("category")), X):
+        with pytest.warns(UserWarning, match="identifier") as told:
+            BayesNetClassifier("nb", categorical_features=["crp"] if meant is X else None).fit(meant, LABEL)
+        assert [str(w.message) for w in told] == [
+            f"column 'crp' has {N} different values in {N} rows, like an identifier; leave it out if it is one"
+        ]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [f"{i % 20}" for i in range(N)],  # strings are what codes should be
+        [f"{i % 20:05d}" for i in range(N - 9)] + ["D-1"] * 9,
+        ["abc"[i % 3] for i in range(N - 2)] + ["1.5", "2.5"],
+        ["1.5", "<2", "2.5", "3.5"] * (N // 4),
+    ],
+)
+def test_codes_and_words_are_categories_without_a_warning(cells: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BayesNetClassifier("nb").fit(pd.DataFrame({"a": cells}), LABEL)
+
+
+def test_numbers_that_are_not_cut_are_not_taken_for_identifiers() -> None:
+    with pytest.warns(
+        UserWarning, match=f"'x0' has {N} different values in {N} rows, .*let a discretizer such as 'mdlp'"
+    ):
+        BayesNetClassifier("nb", discretizer=None).fit(RNG.normal(size=(N, 1)), LABEL)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from marginbayes.data.spelling import CODE
+
 __all__ = ["looks_like_codes", "written_as_codes"]
 
 # A whole number as it is written where nothing is meant by its spelling; 3.0 is what a hole in its column makes of 3.
 PLAIN = r"\s*[+-]?(?:0|[1-9]\d*)(?:\.0*)?\s*"
-# What programs do not write for a number: zeros in front, or a whole number before an exponent without a sign.
-CODE = r"\s*(?:0\d+|\d+[eE]\d+)\s*"
 # Rows at the beginning of a file by which a column is judged.
 SAMPLE = 1000
 

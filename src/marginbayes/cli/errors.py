@@ -69,6 +69,8 @@ class OneSentenceGroup(TyperGroup):
         try:
             with notes(), warnings.catch_warnings():
                 warnings.showwarning = _note_warning
+                # Of the whole table that is noted once, by `tables.note_columns`.
+                warnings.filterwarnings("ignore", "column .* is taken for a category", UserWarning)
                 return super().invoke(ctx)
         except (KeyboardInterrupt, SystemError) as error:
             from marginbayes.solvers.interrupt import is_interrupt
@@ -96,6 +98,8 @@ def sentence(error: BaseException) -> str:
         text = f"{error.strerror}: {where}" if where else error.strerror
         if error.errno == errno.ENOENT and where:
             text = f"there is no file {where}"
+    elif isinstance(error, ModuleNotFoundError) and f"{error.name}.".startswith("marginbayes."):
+        text = f"the installation is damaged: {error.name} is missing; pip install --force-reinstall marginbayes"
     elif isinstance(error, ModuleNotFoundError) and error.name:
         text = f'this needs {error.name}: pip install "marginbayes[cli]"'
     elif isinstance(error, MemoryError):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from marginbayes.cli.console import counted, note
-from marginbayes.cli.labels import text_of
+from marginbayes.cli.labels import by_spelling, text_of
 from marginbayes.cli.tables import Table, listed
 
 if TYPE_CHECKING:
     from marginbayes.data.schema import Schema, Variable
 
-__all__ = ["features_for", "text_columns"]
+__all__ = ["features_for", "note_strangers", "text_columns", "typed_like"]
 
 # So many columns with cells that a model does not know are named one by one.
 MOST_STRANGERS = 6
@@ -38,15 +38,22 @@ def features_for(schema: Schema, table: Table, *, ignore_extra: bool, keep: Sequ
             f"{table.name} has {_counted('column', extra)} that the model does not know; "
             f"leave {_pronoun(extra)} out, or say --ignore-extra"
         )
-    frame = table.frame[names].copy()
-    for variable in schema.features:
-        frame[variable.name] = _of_type(variable, frame[variable.name])
-    _note_strangers([told for v in schema.features if (told := _strangers(v, frame[v.name]))])
+    frame = typed_like(schema.features, table.frame[names])
+    note_strangers(schema.features, frame)
     return frame
 
 
-def _note_strangers(told: list[str]) -> None:
+def typed_like(variables: Sequence[Variable], X: Any) -> Any:
+    """The table with the cells of these columns as the levels they mean."""
+    typed = X.copy()
+    for variable in variables:
+        typed[variable.name] = _of_type(variable, X[variable.name])
+    return typed
+
+
+def note_strangers(variables: Sequence[Variable], X: Any) -> None:
     """Say which columns have cells that the model does not know; of many columns the first few."""
+    told = [told for v in variables if (told := _strangers(v, X[v.name]))]
     for sentence in told[:MOST_STRANGERS]:
         note(sentence)
     if len(told) > MOST_STRANGERS:
@@ -77,10 +84,7 @@ def _of_type(variable: Variable, column: Any) -> Any:
     numbers = pd.api.types.is_numeric_dtype(column)
     if variable.cuts is not None or numbers != _all_strings(variable):
         return column
-    known = {text_of(level): level for level in variable.levels if level is not None}
-    for level in (True, False):  # in the spellings that a reader takes for truth values where it finds nothing else
-        if any(level is own for own in variable.levels):
-            known |= {str(level).upper(): level, str(level).lower(): level}
+    known = by_spelling(level for level in variable.levels if level is not None)
     return column.astype(object).map(lambda v: known.get(text_of(v), v), na_action="ignore")
 
 

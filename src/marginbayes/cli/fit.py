@@ -118,7 +118,7 @@ def fit(
     """
     from marginbayes.cli.limits import set_limits
     from marginbayes.cli.models import Choices, build, watch
-    from marginbayes.cli.tables import Reading, check_column, read_data, training
+    from marginbayes.cli.tables import Reading, check_column, note_columns, read_data, training
 
     _check_files(model, certificate, checkpoint)
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs, tune, settings)
@@ -134,6 +134,7 @@ def fit(
     for name in choices.categorical:
         check_column(name, table)
     rows = training(table, target, drop or (), weight, sequence)
+    note_columns(table, rows, choices.categorical)
     with working(f"learning {structure if labeler is None else 'a chain'} from {len(rows.y)} rows") as tell:
         watch(classifier, tell)
         seconds, accuracy = _learn(classifier, rows)
@@ -185,7 +186,7 @@ def _learn(classifier: Any, rows: Training) -> tuple[float, float]:
         warnings.filterwarnings("ignore", "interrupted", UserWarning)
         classifier.fit(rows.X, pd.Series(rows.y, name=rows.target), sample_weight=rows.weights)
     seconds = time.perf_counter() - start
-    return seconds, float(classifier.score(rows.X, rows.y, sample_weight=rows.weights))
+    return seconds, float(classifier.score(rows.X, rows.y))  # each row once, as evaluate counts them
 
 
 def _check_proof(classifier: Any, asked: str, parameters: str) -> None:

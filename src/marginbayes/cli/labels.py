@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["find_label", "label_array", "match_labels", "text_of"]
+__all__ = ["by_spelling", "find_label", "label_array", "match_labels", "text_of"]
 
 KINDS = "biuOf"  # booleans, integers, strings, and floats that are whole numbers
 
@@ -20,6 +20,17 @@ def text_of(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def by_spelling(values: Iterable[Any]) -> dict[str, Any]:
+    """Values by the ways in which a file may write them: a reader takes true, True and TRUE for the same."""
+    found = {}
+    for value in values:
+        text = text_of(value)
+        found[text] = value
+        if isinstance(value, (bool, np.bool_)):
+            found |= {text.lower(): value, text.upper(): value}
+    return found
 
 
 def label_array(column: Any, name: str) -> NDArray[Any]:
@@ -57,9 +68,8 @@ def _check_whole(values: NDArray[np.float64], name: str) -> NDArray[np.int64]:
 def find_label(text: str, classes: Iterable[Any], role: str) -> Any:
     """The class that is meant by a word of the command line: "1" is the label 1 and the label "1"."""
     known = list(classes)
-    for label in known:
-        if text_of(label) == text:
-            return label
+    if text in (spelled := by_spelling(known)):
+        return spelled[text]
     for label in known:
         if _is_number(label) and _number(text) == float(label):
             return label
@@ -68,13 +78,15 @@ def find_label(text: str, classes: Iterable[Any], role: str) -> Any:
 
 def match_labels(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Labels of another file with the type of these classes; those that are new to them as they are."""
-    known = {text_of(c): c for c in classes.tolist()}
+    known = by_spelling(classes.tolist())
     matched = [known.get(text_of(label), label) for label in labels.tolist()]
     if classes.dtype.kind == "O":
         return np.array([str(label) for label in matched], object)
     texts = [label for label in matched if isinstance(label, str)]
     if texts:
-        raise ValueError(f"the label {texts[0]!r} of the test rows is no class; the classes are {_listed([*known])}")
+        raise ValueError(
+            f"the label {texts[0]!r} of the test rows is no class; the classes are {_listed(classes.tolist())}"
+        )
     return np.array(matched)
 
 

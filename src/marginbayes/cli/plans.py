@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.cli.console import counted, note
+from marginbayes.cli.features import note_strangers, typed_like
 from marginbayes.cli.labels import match_labels, text_of
 from marginbayes.cli.sequences import sequence_tasks, with_ids
-from marginbayes.cli.tables import Reading, Table, Training, check_column, read_data, training
+from marginbayes.cli.tables import Reading, Table, Training, check_column, note_columns, read_data, training
 
 if TYPE_CHECKING:
     from marginbayes.evaluation import Task
@@ -64,8 +65,9 @@ def make_plan(
     for name in categorical:
         check_column(name, table)
     if testing.test is not None:
-        return _against_file(table, testing.test, reading, target, drop, weight, testing.sequence)
+        return _against_file(table, testing.test, reading, target, drop, weight, categorical, testing.sequence)
     rows = training(table, target, drop, weight, testing.sequence)
+    note_columns(table, rows, categorical)
     if testing.split:
         return _by_split(rows, table)
     return _by_folds(rows, table, testing)
@@ -120,6 +122,7 @@ def _against_file(
     target: str | None,
     drop: tuple[str, ...],
     weight: str | None,
+    categorical: tuple[str, ...],
     sequence: str | None,
 ) -> FoldPlan:
     import pandas as pd
@@ -132,9 +135,10 @@ def _against_file(
         if name not in other.frame.columns:
             check_column(name, table)
     rows = training(table, target, [name for name in drop if name in table.frame.columns], weight, sequence)
+    note_columns(table, rows, categorical)
     unused = drop if weight is None else (*drop, weight)  # tested rows count once each, whatever they weigh
     asked = training(other, rows.target, [name for name in unused if name in other.frame.columns], sequence=sequence)
-    X = _same_columns(rows.X, asked.X, other)
+    X = _of_same_types(rows, _same_columns(rows.X, asked.X, other), categorical)
     known = np.unique(rows.y)
     truth = match_labels(asked.y, known)
     if not set(truth.tolist()) & set(known.tolist()):
@@ -159,6 +163,21 @@ def _same_columns(train: Any, test: Any, other: Table) -> Any:
             f"leave {them} out with --drop"
         )
     return test[list(train.columns)]
+
+
+def _of_same_types(rows: Training, X: Any, categorical: tuple[str, ...]) -> Any:
+    """The test columns with cells as the levels of the training columns that they mean, as `predict` reads them."""
+    from marginbayes.data.encode import DISTINCT, Encoder, categorical_mask
+    from marginbayes.data.frame import read_frame
+    from marginbayes.data.schema import Variable
+
+    frame = read_frame(rows.X.drop(columns=[] if rows.sequence is None else [rows.sequence]))
+    mask = categorical_mask([name for name in categorical if name in frame.names], frame.names)
+    encoder = Encoder(np.zeros(frame.n_rows, np.intp), 1, None, mask, discretizer=None)
+    schema, _ = encoder.learn(Variable(rows.target, ("",)), frame)
+    typed = typed_like(schema.features, X)
+    note_strangers([v for v in schema.features if v.origin != DISTINCT], typed)
+    return typed
 
 
 def _by_split(rows: Training, table: Table) -> FoldPlan:

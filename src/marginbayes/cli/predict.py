@@ -70,7 +70,7 @@ def predict(
     from marginbayes.cli.features import features_for
     from marginbayes.cli.models import check_writable, load_model
     from marginbayes.cli.sequences import labeler_features
-    from marginbayes.cli.tables import Reading, check_column
+    from marginbayes.cli.tables import Reading, as_written, check_column
 
     if out is not None:
         check_writable(out)
@@ -80,18 +80,19 @@ def predict(
     classes = classifier.classes_.tolist()
     shares = parse_prior(prior, classes) if prior else None
     cost = read_cost(cost_matrix, classes) if cost_matrix is not None else None
-    table = read_for(classifier, data, Reading(separator, encoding, decimal), keep or ())
-    for name in keep or ():
+    reading, keep = Reading(separator, encoding, decimal), list(dict.fromkeys(keep or ()))
+    table = read_for(classifier, data, reading)
+    for name in keep:
         check_column(name, table)
     if hasattr(classifier, "sequence_ids"):
         if shares is not None or cost is not None:
             raise ValueError("--prior and --cost-matrix are not for a model of sequences")
-        X = labeler_features(classifier, table, ignore_extra, keep or ())
+        X = labeler_features(classifier, table, ignore_extra, keep)
     else:
-        X = features_for(classifier.schema_, table, ignore_extra=ignore_extra, keep=keep or ())
+        X = features_for(classifier.schema_, table, ignore_extra=ignore_extra, keep=keep)
     with working(f"predicting {len(X)} rows"):
-        answers = _answers(classifier, X, table, keep or (), proba, shares, cost)
-    _write(answers.to_csv(index=False, lineterminator="\n"), out)
+        answers = _answers(classifier, X, as_written(table, reading, keep), proba, shares, cost)
+    _write(answers, out)
 
 
 def _check_is_text(path: Path) -> None:
@@ -100,18 +101,13 @@ def _check_is_text(path: Path) -> None:
         raise ValueError(f"predictions are written as CSV; let the name of {path} end in .csv")
 
 
-def read_for(classifier: Any, data: str, reading: Reading, keep: Sequence[str] = ()) -> Table:
-    """The table to predict from, its text columns read as the model knows them; says so if it has the target.
-
-    Columns to keep that the model does not use are text in which nothing is missing: an identifier comes out as it
-    went in.
-    """
+def read_for(classifier: Any, data: str, reading: Reading) -> Table:
+    """The table to predict from, its text columns read as the model knows them; says so if it has the target."""
     from marginbayes.cli.features import text_columns
     from marginbayes.cli.tables import read_data
 
     schema = classifier.schema_
-    used = {*(variable.name for variable in schema.features), getattr(classifier, "sequence", None)}
-    table = read_data(data, reading, text_columns(schema), [name for name in keep if name not in used])
+    table = read_data(data, reading, text_columns(schema))
     if schema.target.name in table.frame.columns:
         note(f"the column {schema.target.name!r} is what the model predicts; it is not looked at")
     return table
@@ -191,17 +187,17 @@ def _cost(path: Path, text: str) -> float:
     return cost
 
 
-def _answers(classifier: Any, X: Any, table: Table, keep: Sequence[str], proba: bool, prior: Any, cost: Any) -> Any:
+def _answers(classifier: Any, X: Any, kept: Any, proba: bool, prior: Any, cost: Any) -> Any:
     """A frame with the kept columns, the prediction and, if wanted, one probability for each class."""
     import pandas as pd
 
-    columns = {name: table.frame[name].to_numpy() for name in keep}
+    columns = {name: kept[name].to_numpy() for name in kept}
     wishes = {name: value for name, value in (("prior", prior), ("cost", cost)) if value is not None}
     new = {"prediction": classifier.predict(X, **wishes)}
     if proba:
         chances = classifier.predict_proba(X, **({} if prior is None else {"prior": prior}))
         new |= {f"P({label})": chances[:, k] for k, label in enumerate(classifier.classes_.tolist())}
-    twice = [name for name in keep if name in new]
+    twice = [name for name in kept if name in new]
     if twice:
         raise ValueError(f"--id {twice[0]!r} has the name of a column of the answers; rename it")
     return pd.DataFrame(columns | new)
@@ -214,11 +210,12 @@ def _check_apart(out: Path, inputs: Sequence[Path]) -> None:
             raise ValueError(f"--out {out} is a file that is read; name another one")
 
 
-def _write(text: str, out: Path | None) -> None:
+def _write(answers: Any, out: Path | None) -> None:
+    text = answers.to_csv(index=False, lineterminator="\n")
     if out is None:
         typer.echo(text.encode("utf-8"), nl=False)
         return
     from marginbayes.verification.files import write_text
 
     write_text(out, text)
-    note(f"{text.count(chr(10)) - 1} answers written to {out}")
+    note(f"{len(answers)} answers written to {out}")

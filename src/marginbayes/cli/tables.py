@@ -19,18 +19,16 @@ __all__ = [
     "Reading",
     "Table",
     "Training",
+    "as_written",
     "check_column",
     "find_set",
     "listed",
+    "note_columns",
     "read_data",
     "training",
 ]
 
 TEXT_FILES = {".csv": ",", ".tsv": "\t"}
-
-
-# A column of text is nearly numeric if it has at least so many levels, and at most such a share of other cells.
-MANY_LEVELS, FEW_TEXTS = 5, 0.3
 # More different numbers than this in the target are hardly names of classes.
 MANY_CLASSES = 30
 
@@ -86,23 +84,32 @@ def read_data(
     source: str,
     reading: Reading,
     text_columns: Sequence[str] = (),
-    kept: Sequence[str] = (),
     categorical: Sequence[str] | None = None,
 ) -> Table:
     """Table of a file or of a data set; the text columns of a text file stay strings whatever they look like.
 
-    In the columns to be kept no text means that a cell is missing. Categorical columns, where some may be named, stay
-    as they are written if they are written like codes.
+    Categorical columns, where some may be named, stay as they are written if they are written like codes.
     """
     path = Path(source)
     _check_encoding(reading.encoding)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError(f"{source} is no ordinary file, and a table is read twice; write it to a file first")
     with working(f"reading {source}"):
-        table = _decoded(path, reading, text_columns, kept, categorical) if path.is_file() else _load(source, path)
+        table = _decoded(path, reading, text_columns, categorical) if path.is_file() else _load(source, path)
     if not len(table.frame):
         raise ValueError(f"{source} has no rows")
     return table
+
+
+def as_written(table: Table, reading: Reading, names: Sequence[str]) -> Any:
+    """Cells of these columns as a text file has them, in which no text means that one is missing; else those read."""
+    from marginbayes.datasets.files import read_texts
+
+    path = Path(table.name)
+    if not names or not _is_text(table):
+        return table.frame[list(names)]
+    separator = _separator(path, reading)
+    return read_texts(path, names, separator=separator, missing=(), encoding=reading.encoding)[list(names)]
 
 
 def find_set(name: str) -> str:
@@ -141,28 +148,18 @@ def _check_encoding(name: str) -> None:
         raise ValueError(f"there is no encoding {name!r}; some that are: utf-8, latin-1, cp1252") from None
 
 
-def _decoded(
-    path: Path,
-    reading: Reading,
-    text_columns: Sequence[str],
-    kept: Sequence[str],
-    categorical: Sequence[str] | None,
-) -> Table:
+def _decoded(path: Path, reading: Reading, text_columns: Sequence[str], categorical: Sequence[str] | None) -> Table:
     try:
-        table = _read_file(path, reading, text_columns, kept)
-        return (
-            table
-            if categorical is None or _suffix(path) not in TEXT_FILES
-            else _with_codes(table, path, reading, categorical)
-        )
+        table = _read_file(path, reading, text_columns)
+        return table if categorical is None or not _is_text(table) else _with_codes(table, path, reading, categorical)
     except UnicodeError as error:
         raise ValueError(f"{path} is not {reading.encoding} text: {error}") from None
 
 
-def _read_file(path: Path, reading: Reading, text_columns: Sequence[str], kept: Sequence[str]) -> Table:
+def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Table:
     from marginbayes import datasets
 
-    if (text_columns or kept) and _suffix(path) in TEXT_FILES:
+    if text_columns and _suffix(path) in TEXT_FILES:
         from marginbayes.datasets.files import read_delimited
 
         frame = read_delimited(
@@ -171,7 +168,6 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str], kept: 
             encoding=reading.encoding,
             decimal=reading.decimal,
             text_columns=text_columns,
-            kept=kept,
         )
     else:
         frame = datasets.read_table(
@@ -183,6 +179,12 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str], kept: 
 
 def _suffix(path: Path) -> str:
     return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def _is_text(table: Table) -> bool:
+    """Whether a table comes from a text file."""
+    path = Path(table.name)
+    return path.is_file() and _suffix(path) in TEXT_FILES
 
 
 def _separator(path: Path, reading: Reading) -> str:
@@ -237,11 +239,16 @@ def training(
     X = frame.drop(columns=list({name, *drop, *([] if weight is None else [weight])}))
     if not X.shape[1]:
         raise ValueError(f"{table.name} has no column left to learn from besides the target {name!r}")
-    _note_numbers_in_text(X)
-    _note_codes([column for column in X.columns if column != sequence], name, table.codes)
-    _note_quantity(frame[name], name)
     weights = None if weight is None else _weights(frame[weight], weight, labelled)
     return Training(X, label_array(frame[name], name), weights, name, labelled, sequence, weight)
+
+
+def note_columns(table: Table, rows: Training, categorical: Sequence[str]) -> None:
+    """Say what looks wrong with columns that are to be learned from; those named categorical are as they should be."""
+    features = [column for column in rows.X.columns if column != rows.sequence]
+    _note_numbers_in_text(rows.X[features], categorical, _is_text(table))
+    _note_codes(features, rows.target, table.codes)
+    _note_quantity(rows.y, rows.target)
 
 
 def check_column(name: str, table: Table) -> None:
@@ -262,46 +269,31 @@ def _note_unlabelled(table: Table, name: str, labelled: int) -> None:
         note(f"{lost} of {len(table.frame)} rows have no label in {name!r} and are left out")
 
 
-def _note_quantity(labels: Any, name: str) -> None:
+def _note_quantity(labels: NDArray[Any], name: str) -> None:
     """Say so where the classes look like the values of a quantity."""
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(labels.dtype) and (classes := labels.nunique()) > MANY_CLASSES:
+    if labels.dtype.kind in "iu" and (classes := len(np.unique(labels))) > MANY_CLASSES:
         note(
             f"{name!r} has {classes} different numbers, each taken for a class of its own; if it is a quantity, cut it "
             "into a few classes first"
         )
 
 
-def _note_numbers_in_text(X: Any) -> None:
+def _note_numbers_in_text(X: Any, categorical: Sequence[str], is_text: bool) -> None:
     """Say which columns are categories because of a few cells, or a comma, that keep them from being numbers."""
     import pandas as pd
 
-    for name, column in X.items():
-        if not pd.api.types.is_string_dtype(column.dtype) or column.nunique() < MANY_LEVELS:
+    from marginbayes.data.frame import LevelColumn, read_frame
+    from marginbayes.data.spelling import doubt_of
+
+    frame = read_frame(X)
+    for i, name in enumerate(frame.names):
+        if name in categorical or frame.is_declared(i) or pd.api.types.is_numeric_dtype(X.iloc[:, i]):
             continue
-        cells = column.dropna().astype(str)
-        other = cells[pd.to_numeric(cells, errors="coerce").isna()]
-        if not len(other):
-            note(
-                f"{name!r} is taken for a category because its numbers, such as {cells.iloc[0]!r}, are text; convert "
-                "it to numbers, or read it with the decimal point that it has (--decimal), and it is cut like one"
-            )
-        elif len(other) <= FEW_TEXTS * len(cells):
-            note(
-                f"{name!r} is taken for a category because {len(other)} of its {len(cells)} cells, such as "
-                f"{other.iloc[0]!r}, are no numbers; mend them, or leave them empty, and it is cut like a number"
-            )
-        elif _spell_numbers(cells.str.replace(",", "")) and not _spell_numbers(cells.str.replace(",", ".")):
-            note(
-                f"{name!r} is taken for a category because its numbers, such as {other.iloc[0]!r}, have commas between "
-                "thousands; take the commas out, and it is cut like a number"
-            )
-        elif _spell_numbers(cells.str.replace(",", ".")):
-            note(
-                f"{name!r} is taken for a category because its numbers, such as {other.iloc[0]!r}, have a comma; "
-                "--decimal , reads them"
-            )
+        column = frame.column(i)
+        doubt = doubt_of(column.levels, column.codes, whole=True) if isinstance(column, LevelColumn) else None
+        if doubt is not None:
+            other = [f"read it with --decimal {doubt.decimal}"] if is_text and doubt.decimal else []
+            note(f"{doubt.sentence(name, *other)}; if it is a category, --categorical {shlex.quote(name)} says so")
 
 
 def _note_codes(features: Sequence[str], target: str, codes: Mapping[str, str]) -> None:
@@ -317,12 +309,6 @@ def _note_codes(features: Sequence[str], target: str, codes: Mapping[str, str]) 
 
 def _number(code: str) -> str:
     return text_of(float(code))
-
-
-def _spell_numbers(cells: Any) -> bool:
-    import pandas as pd
-
-    return bool(pd.to_numeric(cells, errors="coerce").notna().all())
 
 
 def _weights(column: Any, name: str, places: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from marginbayes import checks
-from marginbayes.data.frame import LevelColumn, is_frame, read_frame, spells_number
+from marginbayes.data.frame import ColumnTypeError, Frame, LevelColumn, is_frame, read_frame, spells_number
 from marginbayes.data.mdlp import interval_labels, mdlp_all
 
 __all__ = ["MDLPDiscretizer"]
@@ -172,13 +172,26 @@ def _check_numbers(X: Any) -> None:
         return
     frame = read_frame(X)
     for i, name in enumerate(frame.names):
-        column = None if frame.source[:, i].dtype.is_numeric() else frame.column(i)
-        for level in column.levels if isinstance(column, LevelColumn) else ():
+        for level in _levels(frame, i):
             if isinstance(level, str) and not spells_number(level):
                 raise ValueError(
                     f"column {name!r} holds {level!r}, which is no number; choose the columns of numbers, for instance "
                     "by a ColumnTransformer"
                 )
+
+
+def _levels(frame: Frame, i: int) -> tuple[Any, ...]:
+    """The different values of a column that is not one of numbers."""
+    if frame.source[:, i].dtype.is_numeric():
+        return ()
+    try:
+        column = frame.column(i)
+    except ColumnTypeError as error:
+        raise TypeError(
+            f"column {frame.names[i]!r} has the type {error.kind}, which is no number; turn it into numbers (for a "
+            "date: days since a reference), or leave it out"
+        ) from None
+    return column.levels if isinstance(column, LevelColumn) else ()
 
 
 def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:

@@ -12,7 +12,7 @@ The rule, column by column:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,10 +29,11 @@ from marginbayes.data.mdlp import interval_labels, mdlp_cuts
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Codes, Schema, Variable, factorise_numbers, transform_numbers
 
-__all__ = ["EMPTY", "Encoder", "categorical_mask"]
+__all__ = ["DISTINCT", "EMPTY", "Encoder", "categorical_mask"]
 
-# Origin of a variable whose column has no value.
+# Origin of a variable whose column has no value, and of one whose numbers are not cut.
 EMPTY = "no value at all"
+DISTINCT = "distinct numbers, discretizer=None"
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Encoder:
         if distinct is not None and all(v.is_integer() for v in distinct):
             return Variable(column.name, tuple(map(int, distinct)), origin="at most two whole numbers")
         if self.discretizer is None:
-            return Variable(column.name, factorise_numbers(column).levels, origin="distinct numbers, discretizer=None")
+            return Variable(column.name, factorise_numbers(column).levels, origin=DISTINCT)
         return self._discretised(column)
 
     def _discretised(self, column: NumericColumn) -> Variable:
@@ -155,7 +156,7 @@ def categorical_mask(choice: Any, names: Sequence[str]) -> NDArray[np.bool_]:
     mask = np.zeros(len(names), bool)
     if choice is None or (isinstance(choice, str) and choice == "from_dtype"):
         return mask
-    if isinstance(choice, str):
+    if isinstance(choice, str) or not isinstance(choice, Iterable):
         raise ValueError(
             f"categorical_features={choice!r}: say 'from_dtype' or give a list of names, positions or booleans"
         )

@@ -19,16 +19,20 @@ from numpy.typing import NDArray
 __all__ = [
     "DATES",
     "Column",
+    "ColumnTypeError",
     "Frame",
     "LevelColumn",
     "NumericColumn",
     "array_names",
     "as_array",
+    "as_float",
+    "finite",
     "is_frame",
     "is_missing",
     "missing_cells",
     "natural_order",
     "read_frame",
+    "spells_number",
 ]
 
 # What is neither a number nor a category: files could not tell it from a number.
@@ -69,6 +73,10 @@ class Frame:
             return _array_column(self.names[i], self.source[:, i])
         return _series_column(self.names[i], self.source[:, i])
 
+    def is_declared(self, i: int) -> bool:
+        """Whether the i-th column says of itself that it is one of categories."""
+        return not isinstance(self.source, np.ndarray) and self.source[:, i].dtype in (nw.Categorical, nw.Enum)
+
     def select(self, names: Sequence[str]) -> Frame:
         """The same rows with these columns, in this order."""
         index = {name: i for i, name in enumerate(self.names)}
@@ -100,13 +108,31 @@ def read_frame(X: Any) -> Frame:
         raise _same_name(map(str, X.column_names if hasattr(type(X), "column_names") else X.columns)) from None
     if isinstance(frame, nw.LazyFrame):
         raise TypeError("a lazy table has no rows yet; call its collect() (of dask: compute()) first")
-    if frame.implementation.is_pyarrow():  # which can neither count nor choose views of strings
-        views = [field.name for field in X.schema if str(field.type) == "string_view"]
-        frame = frame.with_columns(nw.col(*views).cast(nw.String)) if views else frame
+    frame = _without_views(frame)
     names = tuple(str(name) for name in frame.columns)
     if len({*names}) < len(names):
         raise _same_name(names)
     return Frame(names, len(frame), frame)
+
+
+def _without_views(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """The frame with plain strings for views of strings, which Arrow can neither count nor choose."""
+    native: Any = frame.to_native()
+    if frame.implementation.is_pyarrow():
+        views = [field.name for field in native.schema if str(field.type) == "string_view"]
+        return frame.with_columns(nw.col(*views).cast(nw.String)) if views else frame
+    if frame.implementation.is_pandas():
+        types = {name: type_ for name, type_ in native.dtypes.items() if str(type_) == "string_view[pyarrow]"}
+        return (
+            nw.from_native(native.astype({k: type(v)(_arrow_string()) for k, v in types.items()})) if types else frame
+        )
+    return frame
+
+
+def _arrow_string() -> Any:
+    import pyarrow  # which whoever has views of strings has
+
+    return pyarrow.string()
 
 
 def array_names(n: int) -> tuple[str, ...]:
@@ -135,22 +161,35 @@ def _same_name(names: Iterable[str]) -> ValueError:
 def _series_column(name: str, series: nw.Series[Any]) -> Column:
     dtype = series.dtype
     if dtype.is_numeric():
-        values = series.cast(nw.Float64).to_numpy()
+        values = _floats(series)
         if dtype.is_integer() and _is_beyond_floats(values):
             _check_apart(name, series.drop_nulls().to_numpy())
-        return NumericColumn(name, _finite(name, values))
+        return NumericColumn(name, finite(name, values))
     if dtype == nw.Object or dtype == nw.Unknown:
         return _object_column(name, series.to_numpy())
     if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean):
         return _level_column(name, series)
-    raise _no_column(name, dtype)
+    raise ColumnTypeError(name, dtype)
 
 
-def _no_column(name: str, kind: Any) -> TypeError:
-    return TypeError(
-        f"column {name!r} has the type {kind}, which is neither a number nor a category; "
-        "turn it into numbers (for a date: days since a reference) or into strings, or leave it out"
-    )
+def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:
+    """Numbers as float64, NaN where missing; Arrow would refuse to cast whole numbers that have to be rounded."""
+    if not series.dtype.is_integer():
+        return np.asarray(series.cast(nw.Float64).to_numpy())
+    values = series.fill_null(0).to_numpy().astype(np.float64)
+    values[series.is_null().to_numpy()] = np.nan
+    return np.asarray(values)
+
+
+class ColumnTypeError(TypeError):
+    """A column is of a type that is neither a number nor a category."""
+
+    def __init__(self, name: str, kind: Any) -> None:
+        super().__init__(
+            f"column {name!r} has the type {kind}, which is neither a number nor a category; "
+            "turn it into numbers (for a date: days since a reference) or into strings, or leave it out"
+        )
+        self.kind = kind
 
 
 def _level_column(name: str, series: nw.Series[Any]) -> LevelColumn:
@@ -188,14 +227,14 @@ def _array_column(name: str, values: NDArray[Any]) -> Column:
     if values.dtype.kind in "iuf":
         if values.dtype.kind != "f" and _is_beyond_floats(values):
             _check_apart(name, values)
-        return NumericColumn(name, _finite(name, values.astype(np.float64)))
+        return NumericColumn(name, finite(name, values.astype(np.float64)))
     if values.dtype.kind == "b":
         present = np.unique(values)
         return LevelColumn(name, tuple(present.tolist()), np.searchsorted(present, values))
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: column {name!r}")
     if values.dtype.kind in "mM":
-        raise _no_column(name, values.dtype)
+        raise ColumnTypeError(name, values.dtype)
     return _object_column(name, values)
 
 
@@ -207,13 +246,16 @@ def _object_column(name: str, values: NDArray[Any]) -> Column:
     _refuse_dates(name, present)
     if present and all(isinstance(v, (Real, Decimal)) and not isinstance(v, (bool, np.bool_)) for v in present):
         numbers = np.full(len(cells), np.nan)
-        numbers[~missing] = [_as_float(v) for v in present]
-        if _is_beyond_floats(_finite(name, numbers)) and all(isinstance(v, Integral) for v in present):
+        numbers[~missing] = [as_float(v) for v in present]
+        if _is_beyond_floats(finite(name, numbers)) and all(isinstance(v, Integral) for v in present):
             _check_apart(name, np.array(present, object))
         return NumericColumn(name, numbers)
     for v in present:
         if not isinstance(v, Hashable):
-            raise TypeError(f"column {name!r} holds {v!r}: argument must be a string or a number to be a category")
+            raise TypeError(
+                f"column {name!r} holds {v!r}: argument must be a string or a number to be a category; "
+                "turn it into one, or leave it out"
+            )
     levels = natural_order(dict.fromkeys(present))
     index = {v: i for i, v in enumerate(levels)}
     codes = np.fromiter((-1 if gone else index[v] for v, gone in zip(cells, missing, strict=True)), np.intp, len(cells))
@@ -224,14 +266,17 @@ def _refuse_dates(name: str, values: Iterable[Any]) -> None:
     refused = (*DATES, complex)
     for v in values:
         if isinstance(v, refused) or type(v).__name__ == "Period":
-            raise _no_column(name, type(v).__name__)
+            raise ColumnTypeError(name, type(v).__name__)
 
 
-def _as_float(number: Any) -> float:
+def as_float(value: Any) -> float:
+    """The number that a value is or spells; ValueError or TypeError where it is none, as "1_0", which Python reads."""
+    if isinstance(value, str) and "_" in value:
+        raise ValueError(f"{value!r} is no number")
     try:
-        return float(number)
+        return float(value)
     except OverflowError:  # a whole number of more than 308 digits
-        return math.inf if number > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf
 
 
 def missing_cells(column: Column) -> NDArray[np.bool_]:
@@ -260,7 +305,7 @@ def _sort_key(value: Any) -> tuple[Any, ...]:
 def spells_number(text: str) -> bool:
     """Whether a text is that of a number."""
     try:
-        float(text)
+        as_float(text)
     except ValueError:
         return False
     return True
@@ -296,7 +341,8 @@ def _check_apart(name: str, numbers: NDArray[Any]) -> None:
             )
 
 
-def _finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same numbers; raises where one is infinite."""
     if np.isinf(values).any():
         raise ValueError(
             "Input X contains infinity, or a number too large to tell from it: "

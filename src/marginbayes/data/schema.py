@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn, is_frame, missing_cells
+from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn, as_float, finite, is_frame, missing_cells
 from marginbayes.data.rows import Rows, code_type
 
 __all__ = ["Schema", "Variable", "listed_level"]
@@ -216,13 +216,13 @@ def _as_numbers(column: LevelColumn) -> NDArray[np.float64]:
     numbers = []
     for level in column.levels:
         try:
-            numbers.append(float(level))  # type: ignore[arg-type]
+            numbers.append(as_float(level))
         except (TypeError, ValueError):
             raise TypeError(
                 f"column {column.name!r} was learned as a number but now holds {level!r}; "
                 "convert it to numbers, with NaN where a value is unknown"
             ) from None
-    return np.array([*numbers, np.nan])[column.codes]
+    return finite(column.name, np.array([*numbers, np.nan])[column.codes])
 
 
 def listed_level(level: Hashable) -> str:

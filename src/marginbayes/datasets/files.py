@@ -88,12 +88,8 @@ def read_delimited(
     encoding: str = "utf-8",
     decimal: str = ".",
     text_columns: Sequence[str] = (),
-    kept: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Frame of a text file with one header row; the text columns stay strings whatever they look like.
-
-    Columns to be kept are text without marks of missing cells: somebody may be called NA.
-    """
+    """Frame of a text file with one header row; the text columns stay strings whatever they look like."""
     if len(separator) != 1:
         raise ValueError(f"the separator {separator!r} (--separator) must be one character")
     if decimal not in (".", ",") or decimal == separator:
@@ -107,8 +103,8 @@ def read_delimited(
         separator,
         encoding,
         decimal=decimal,
-        na_values={name: list(missing) for name in header if name not in kept},
-        dtype={name: str for name in (*text_columns, *kept) if name in header},
+        na_values=list(missing),
+        dtype={name: str for name in text_columns if name in header},
         low_memory=False,
     )
 
@@ -224,8 +220,11 @@ def _with_nullable_booleans(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _read_parquet(file: Path) -> pd.DataFrame:
     try:
-        return pandas().read_parquet(file, engine="pyarrow")
+        frame = pandas().read_parquet(file, engine="pyarrow")
     except ImportError as error:
         raise ImportError('Parquet files need pyarrow: pip install "marginbayes[data]"') from error
     except (ValueError, OSError) as error:
         raise ValueError(f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+    # What somebody made the index of a frame is a column to us; one without a name only numbers the rows.
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    return frame.reset_index(level=named) if named else frame

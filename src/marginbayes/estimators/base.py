@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginbayes.data.encode import Encoder, categorical_mask
-from marginbayes.data.frame import spells_number
+from marginbayes.data.encode import DISTINCT, Encoder, categorical_mask
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
-from marginbayes.estimators.validation import Training, check_cost, check_prior, read_features
+from marginbayes.data.spelling import doubt_of
+from marginbayes.estimators.validation import Training, check_cost, check_labels, check_prior, read_features
 from marginbayes.network.evaluate import normalise_logs
 
 __all__ = ["BaseClassifier"]
@@ -95,6 +95,18 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             best = (self.predict_proba(X, prior=prior) @ matrix).argmin(axis=1)
         return np.asarray(self.classes_[best])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows, or of their weight, whose most probable class is the true one.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            The true classes, of any type that `fit` takes.
+        sample_weight : array of shape (n_samples,), default=None
+        """
+        return float(super().score(X, check_labels(y), sample_weight))
+
     def _shifted(self, joint: Floats, prior: Any) -> Floats:
         if prior is None:
             return joint
@@ -114,17 +126,18 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _encode(self, data: Training, missing_level: bool) -> tuple[Schema, Rows]:
         """Schema and rows of training data, by the choices in the estimator's parameters."""
+        named = categorical_mask(self.categorical_features, data.frame.names)
         encoder = Encoder(
             labels=data.labels,
             n_classes=len(data.classes),
             weights=data.weights,
-            categorical=categorical_mask(self.categorical_features, data.frame.names),
+            categorical=named,
             discretizer=self.discretizer,
             missing_level=missing_level,
             n_jobs=self.n_jobs,
         )
         schema, rows = encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), data.frame)
-        _warn_of_identifiers(schema, len(rows))
+        _warn_of_columns(schema, rows, [told or data.frame.is_declared(i) for i, told in enumerate(named)])
         return schema, rows
 
     def __sklearn_tags__(self) -> Any:
@@ -134,24 +147,33 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
-def _warn_of_identifiers(schema: Schema, n_rows: int) -> None:
-    """Say which categories have a level of their own in most rows."""
-    for variable in schema.features:
-        if variable.cuts is None and variable.cardinality > max(MANY_LEVELS, n_rows / 2):
-            advice = (
-                "but they are numbers written as text: convert the column to numbers"
-                if _spell_quantities([level for level in variable.levels if level is not None])
-                else "like an identifier; leave it out if it is one"
-            )
-            warnings.warn(
-                f"column {variable.name!r} has {variable.cardinality} different values in {n_rows} rows, {advice}",
-                UserWarning,
-                stacklevel=4,
-            )
+def _warn_of_columns(schema: Schema, rows: Rows, declared: Sequence[bool]) -> None:
+    """Say which columns are categories that nobody can have meant, if nobody declared them to be categories."""
+    for i, variable in enumerate(schema.features):
+        if variable.cuts is not None:
+            continue
+        text = "" if declared[i] else _doubt(variable, rows.codes[i + 1])
+        text = text or _identifier(variable, len(rows))
+        if text:
+            warnings.warn(f"column {text}", UserWarning, stacklevel=4)
 
 
-def _spell_quantities(levels: Sequence[Any]) -> bool:
-    """Whether levels are texts of numbers, not all of them whole: whole ones may well be identifiers."""
-    if not all(isinstance(level, str) and spells_number(level.replace(",", "")) for level in levels):
-        return False
-    return not all(level.isdigit() for level in levels)
+def _doubt(variable: Variable, codes: NDArray[Any]) -> str:
+    """A sentence about numbers that their spelling makes categories."""
+    if variable.origin == DISTINCT:
+        return ""
+    doubt = doubt_of([level for level in variable.levels if level is not None], codes)
+    remedy = "; if it is a category, name it in categorical_features"
+    return "" if doubt is None else doubt.sentence(variable.name) + remedy
+
+
+def _identifier(variable: Variable, n_rows: int) -> str:
+    """A sentence about a category that has a level of its own in most rows."""
+    if variable.cardinality <= max(MANY_LEVELS, n_rows / 2):
+        return ""
+    advice = (
+        "each number a level of its own; let a discretizer such as 'mdlp' cut them"
+        if variable.origin == DISTINCT
+        else "like an identifier; leave it out if it is one"
+    )
+    return f"{variable.name!r} has {variable.cardinality} different values in {n_rows} rows, {advice}"

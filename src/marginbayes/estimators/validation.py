@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from marginbayes.estimators.weights import check_weights
 __all__ = [
     "Training",
     "check_cost",
+    "check_labels",
     "check_prior",
     "names_at_fit",
     "read_features",
@@ -54,7 +56,11 @@ def read_training(
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     frame = read_features(estimator, X, reset=reset)
     name = _target_name(y, frame.names)
-    y = _check_labels(y, frame.n_rows)
+    y = check_labels(y)
+    if len(y) != frame.n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {frame.n_rows} rows, y {len(y)}"
+        )
     weights = check_weights(sample_weight, class_weight, y, classes)
     if weights is not None and (weights == 0).any():
         kept = np.flatnonzero(weights)
@@ -136,7 +142,8 @@ def _target_name(y: Any, features: tuple[str, ...]) -> str:
     return name
 
 
-def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
+def check_labels(y: Any) -> NDArray[Any]:
+    """Labels as an array of one type, none of them missing."""
     kind = getattr(getattr(y, "dtype", None), "kind", None)
     if kind in NULLABLE and not isinstance(y.dtype, np.dtype) and not y.isna().any():
         y = y.to_numpy(dtype=NULLABLE[kind])  # which would become floats else
@@ -151,10 +158,21 @@ def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
         check_array(y, ensure_2d=False, dtype=None, input_name="y")
     if y.dtype.kind in "mM" or (y.dtype.kind == "O" and any(isinstance(label, DATES) for label in y)):
         raise ValueError("dates and durations are no classes; turn them into text, such as '2026-03', or into numbers")
+    y = _of_one_type(y)
     check_classification_targets(y)
-    if len(y) != n_rows:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y {len(y)}")
     return np.asarray(y)
+
+
+def _of_one_type(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels as an array of their type; a column that had holes leaves objects."""
+    if y.dtype.kind != "O" or all(isinstance(label, str) for label in y):
+        return y
+    truths = [isinstance(label, (bool, np.bool_)) for label in y]
+    if all(truths) or (not any(truths) and all(isinstance(label, Real) for label in y)):
+        return np.array(y.tolist())
+    kinds = {type(label).__name__: label for label in y}
+    found = " and ".join(f"{label!r} ({kind})" for kind, label in [*kinds.items()][:2])
+    raise ValueError(f"labels are text, whole numbers or booleans, all of one type, not {found}; turn them into text")
 
 
 def check_prior(prior: Mapping[Any, float] | Any, classes: NDArray[Any]) -> Floats:
