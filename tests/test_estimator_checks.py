@@ -14,6 +14,11 @@ ESTIMATORS = [
     BayesNetClassifier(structure="tan"),
     BayesNetClassifier(structure="tan", missing="em"),
     BayesNetClassifier(structure="tan", missing="level"),
+    BayesNetClassifier(structure="kdb2"),
+    BayesNetClassifier(structure="snb"),
+    BayesNetClassifier(structure="exact-mdl"),
+    BayesNetClassifier(structure="tan", parameters="cl"),
+    BayesNetClassifier(structure="nb", parameters="mm-hybrid"),
     AODEClassifier(),
 ]
 

@@ -137,3 +137,10 @@ def test_the_sum_over_no_rows_has_the_shape_of_any_other() -> None:
     schema = Schema(tuple(Variable(f"v{i}", tuple(range(c))) for i, c in enumerate(rows.cardinalities)))
     network = MaximumLikelihood().learn(schema, Dag.naive(list(schema.names)), rows).network
     np.testing.assert_allclose(network.probabilities("v2"), 0.25)
+
+
+def test_rows_are_equal_to_themselves_alone() -> None:
+    one, other = random_rows(0), random_rows(0)
+    assert one in [other, one]
+    assert one not in [other]
+    assert len({one, other}) == 2

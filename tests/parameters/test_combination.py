@@ -216,6 +216,21 @@ def test_parameters_of_the_usual_base_can_be_tuned() -> None:
     assert len({trial.scores for trial in found.trials}) == 2
 
 
+def test_the_parts_are_learned_with_the_smoothing_of_the_combination() -> None:
+    network, rows = problem(2)
+    few, many = (ConvexCombination(2, smoothing=s, random_state=1) for s in (0.1, 20.0))
+    base = MarginHybrid(smoothing=20.0)
+    same = ConvexCombination(2, base=base, smoothing=20.0, random_state=1).learn(network.schema, TAN, rows)
+    found = many.learn(network.schema, TAN, rows)
+    assert found.members == same.members
+    assert found.members != few.learn(network.schema, TAN, rows).members
+
+
+def test_a_parameter_of_the_usual_base_can_be_set() -> None:
+    learner = ConvexCombination(smoothing=2.0).set_params(base__B=3.0)
+    assert (learner.base.B, learner.base.smoothing) == (3.0, 2.0)
+
+
 BASES = [MaximumLikelihood(), Tuned(MaximumLikelihood(), {"smoothing": np.array([1.0, 5.0])}, cv=2, random_state=0)]
 
 

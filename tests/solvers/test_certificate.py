@@ -70,3 +70,11 @@ def test_an_infinite_bound_survives_the_file(tmp_path):
     path = tmp_path / "c.json"
     write_document(claim(bound=float("inf")).to_document(), path)
     assert verify(read_document(path), [[1, 2]]).bound == float("inf")
+
+
+def test_certificates_that_say_the_same_are_equal():
+    assert claim() == claim()
+    assert hash(claim()) == hash(claim())
+    assert claim() != claim(bound=5.0)
+    assert claim() != claim(evidence={"extra": np.array([2.0]), "cardinalities": [3]})
+    assert claim() != "a certificate"

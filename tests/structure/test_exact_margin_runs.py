@@ -323,3 +323,14 @@ def test_a_small_margin_below_a_large_gamma_is_proved_as_well_as_asked_for(
     strict = ExactMargin(gamma=1e6, k=k, smoothing=1e4, gap=1e-12).learn(schema, Rows(codes.astype(np.uint8), cards))
     assert strict.certificate.status == "stalled"
     verify(strict.certificate.to_document(), codes)
+
+
+def test_what_is_compiled_at_its_first_use_does_not_count_as_time(problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, ahead = time.perf_counter, []
+    monkeypatch.setattr(time, "perf_counter", lambda: real() + sum(ahead))
+    monkeypatch.setattr("marginbayes.structure.exact.learner._compile_kernels", lambda: ahead.append(1e6))
+    ExactMargin(p=0.8).learn(*problem)
+    assert not ahead  # without a limit there is no need
+    found = ExactMargin(p=0.8, time_limit=1000.0).learn(*problem)
+    assert ahead == [1e6]
+    assert found.certificate.status == "optimal"

@@ -127,6 +127,15 @@ def test_the_exact_learner_is_tuned_and_its_certificate_holds() -> None:
     verify(found.certificate.to_document(), rows.codes)
 
 
+def test_the_class_may_have_as_many_parents_as_a_feature() -> None:
+    tuned = TunedMargin(class_parents="k+1", n_jobs=1)
+    for k in (0, 1):
+        solver = tuned.solver(k, 0.9, None, 1e-6, None)
+        assert (solver.class_parents, solver.n_jobs) == (k + 1, 1)
+    with pytest.raises(ValueError, match="class_parents"):
+        TunedMargin(class_parents="k").learn(*random_rows(5, n=30, features=3))
+
+
 def test_an_interruption_chooses_among_what_was_tried() -> None:
     schema, rows = random_rows(3, n=40, features=3)
 

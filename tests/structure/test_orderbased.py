@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from marginbayes.data import Rows, Schema
-from marginbayes.parameters import ConditionalLikelihood
+from marginbayes.parameters import ConditionalLikelihood, MaximumLikelihood
 from marginbayes.parameters.parametrisation import Concave
 from marginbayes.scores.rowwise import row_score
 from marginbayes.structure import Constraints, OrderBased, Step, StructureResult
@@ -144,28 +146,40 @@ def test_order_based_agrees_on_real_data(name: str, columns: tuple[int, ...]) ->
 class Trained(Oracle):
     """Scores structures by the networks that `ConditionalLikelihood` makes of them."""
 
-    def __init__(self, schema: Schema, rows: Rows) -> None:
+    def __init__(self, schema: Schema, rows: Rows, learner: ConditionalLikelihood | None = None) -> None:
         super().__init__(rows)
-        self.schema, self.rows = schema, rows
+        self.schema, self.rows, self.learner = schema, rows, learner or ConditionalLikelihood()
         hidden = rows.codes.copy()
         hidden[0] = rows.cardinalities[0]
         self.unlabelled = Rows(hidden, rows.cardinalities)
 
     def _score(self, structure: tuple[tuple[int, Parents], ...]) -> float:
         dag = dag_of(self.schema.names, dict(structure))
-        network = ConditionalLikelihood().learn(self.schema, dag, self.rows).network
+        network = self.learner.learn(self.schema, dag, self.rows).network
         return float(np.mean(network.log_joint(self.unlabelled).argmax(axis=1) == self.rows.codes[0]))
 
 
+LITERAL = ConditionalLikelihood(
+    l2=0.0, pool=False, form="softmax", solver="cg", max_iter=5, smoothing=1e-5, kind="floor"
+)
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_trained_tables_choose_as_networks_trained_one_by_one(seed: int) -> None:
+@pytest.mark.parametrize("inner", ["cl", LITERAL], ids=["cl", "as published"])
+def test_trained_tables_choose_as_networks_trained_one_by_one(seed: int, inner: str | ConditionalLikelihood) -> None:
     schema, rows = random_rows(seed, n=80, features=4)
-    oracle = Trained(schema, rows)
+    oracle = Trained(schema, rows, None if isinstance(inner, str) else inner)
     along = slow_order(schema, rows, oracle, "mi", seed)
     for k in (1, 2):
-        result = OrderBased("mi", "cr", k, inner_parameters="cl").learn(schema, rows)
+        result = OrderBased("mi", "cr", k, inner_parameters=inner).learn(schema, rows)
         assert len(result.path) > 0
         assert_same(result, slow.along(oracle, along, k), schema)
+
+
+@pytest.mark.parametrize("inner", ["m3n", None, MaximumLikelihood(), ConditionalLikelihood(tune=True)])
+def test_what_cannot_train_candidates_is_refused(inner: Any) -> None:
+    with pytest.raises(ValueError, match="inner_parameters"):
+        OrderBased(inner_parameters=inner).learn(*random_rows(0, n=20, features=2))
 
 
 def test_ctrl_c_while_a_candidate_is_trained_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def code_type(cardinality: int) -> np.dtype[Any]:
     return np.min_scalar_type(cardinality)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block:
     """Consecutive rows: codes (variables x rows), weights or None where every row counts once."""
 
@@ -40,7 +40,7 @@ class Block:
         return int(self.codes.shape[1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Encoded rows: one line of codes for each variable, the class first.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pickle import PicklingError
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import joblib
 import numpy as np
@@ -181,8 +181,15 @@ class ConvexCombination(ParameterLearner):
         checks.whole("random_state", self.random_state, none=True)
         return int(n_parts)
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of the base (``base__B``) make it the usual one where there is none."""
+        if self.base is None and "base" not in params and any(name.startswith("base__") for name in params):
+            self.base = self._base()
+        super().set_params(**params)
+        return self
+
     def _base(self) -> ParameterLearner:
-        return MarginHybrid() if self.base is None else self.base
+        return MarginHybrid(smoothing=self.smoothing) if self.base is None else self.base
 
     def _recipe(self, n_parts: int) -> str | None:
         """A digest of all that the members depend on besides graph and rows; None for a base that has none."""

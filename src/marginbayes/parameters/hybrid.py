@@ -179,7 +179,7 @@ class MarginHybrid(ParameterLearner):
         checks.one_of("kind", self.kind, KINDS)
         checks.not_negative("tol", self.tol, infinite=True)
         checks.whole("max_iter", self.max_iter, 1)
-        checks.positive("time_limit", self.time_limit, infinite=True, none=True)
+        checks.not_negative("time_limit", self.time_limit, infinite=True, none=True)
         checks.jobs("n_jobs", self.n_jobs)
         checks.whole("random_state", self.random_state, none=True)
 

@@ -75,7 +75,7 @@ class MarginMarkov(ParameterLearner):
         parameters to the values to try. Each value starts from the multipliers of the one before.
     n_jobs : int or None, default=None
         Threads over the folds of `tune`; the descent itself visits one row after the other.
-    random_state : int, default=0
+    random_state : int or None, default=0
         Seed of the order in which rows are visited, which changes the result by no more than `tol`, and of the folds of
         `tune`.
     callback : callable, default=None
@@ -104,7 +104,7 @@ class MarginMarkov(ParameterLearner):
         scale_penalty: float = 1e-3,
         tune: bool | Mapping[str, Sequence[Any]] = False,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | None = 0,
         callback: Callable[[Moment], object] | None = None,
     ) -> None:
         self.C = C
@@ -161,7 +161,7 @@ class MarginMarkov(ParameterLearner):
             start=start,
             tol=self.tol,
             max_sweeps=self.max_iter,
-            seed=self.random_state,
+            seed=int(np.random.default_rng().integers(2**31)) if self.random_state is None else self.random_state,
             callback=self.callback,
         )
         # With one class there is no rival, no margin to miss and no bound to prove.
@@ -191,4 +191,4 @@ class MarginMarkov(ParameterLearner):
         checks.not_negative("tol", self.tol, infinite=True)
         checks.whole("max_iter", self.max_iter, 1)
         checks.jobs("n_jobs", self.n_jobs)
-        checks.whole("random_state", self.random_state)
+        checks.whole("random_state", self.random_state, none=True)

@@ -16,7 +16,7 @@ __all__ = ["Certificate"]
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """Objective, proved bound, and the evidence from which both can be computed anew.
 
@@ -78,6 +78,12 @@ class Certificate:
     def gap(self) -> float:
         """The absolute gap over max(1, |objective|)."""
         return self.absolute_gap / max(1.0, abs(self.objective))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Certificate) and self.to_document() == other.to_document()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.objective, self.bound, self.seconds))
 
     def __str__(self) -> str:
         return f"{self.status}: objective {self.objective:.8g}, bound {self.bound:.8g}, gap {self.gap:.2g}"

@@ -148,7 +148,7 @@ def _generated(protocol: Protocol, dataset: str, size: int, seed: int) -> Rows:
 
 
 def _sampled(data: Dataset, size: int, repeat: int, seed: int) -> Rows:
-    """Training rows number `repeat`: disjoint parts of the shuffled rows, which are shuffled anew when all had a turn."""
+    """Training rows number `repeat`: parts of the shuffled rows, which are shuffled anew once all had their turn."""
     turn, place = divmod(repeat, max(1, len(data.y) // size))
     order = np.random.default_rng([seed, turn] if turn else seed).permutation(len(data.y))
     train = np.sort(order[place * size : (place + 1) * size])

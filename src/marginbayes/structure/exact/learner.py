@@ -6,14 +6,16 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from joblib import cpu_count, effective_n_jobs
 
 from marginbayes import checks
 from marginbayes.data.rows import Rows
-from marginbayes.data.schema import Schema
+from marginbayes.data.schema import Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.solvers import Certificate, Moment
 from marginbayes.solvers.interrupt import interruptible
@@ -61,7 +63,7 @@ class ExactMargin(StructureLearner):
     smoothing : float, default=1.0
         Added to every count (Laplace); must be positive.
     time_limit : float or None, default=None
-        Seconds after which the search ends with what it has.
+        Seconds after which the search ends with what it has. What is compiled at its first use does not count.
     gap : float, default=1e-6
         The search ends when bound - objective <= gap * max(1, |objective|).
     node_limit : int or None, default=None
@@ -150,8 +152,10 @@ class ExactMargin(StructureLearner):
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure of greatest soft margin for these rows, and its certificate; Ctrl-C keeps the best so far."""
-        began = time.perf_counter()
         self.check()
+        if self.time_limit is not None:
+            _compile_kernels()
+        began = time.perf_counter()
         if self.method == "milp" or self.k > 1:
             return self._learn_by_programs(schema, rows)
         file = Checkpoint(self.checkpoint, self.checkpoint_seconds)
@@ -324,6 +328,16 @@ class ExactMargin(StructureLearner):
         for name in ("checkpoint", "node_limit", *(["start"] if self.method == "milp" else [])):
             if getattr(self, name) is not None:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not for {way}, which cannot make use of it")
+
+
+@cache
+def _compile_kernels() -> None:
+    """Solve a small problem, once in a process: no time limit is spent on what is compiled at its first use."""
+    cards = (3,) * 7
+    codes = np.random.default_rng(0).integers(0, 3, (len(cards), 40)).astype(np.uint8)
+    schema = Schema(tuple(Variable(f"v{i}", tuple(range(c))) for i, c in enumerate(cards)))
+    if ExactMargin().learn(schema, Rows(codes, cards)).interrupted:
+        raise KeyboardInterrupt
 
 
 def gaps(certificate: Certificate) -> dict[str, float | None]:

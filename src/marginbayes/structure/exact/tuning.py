@@ -77,7 +77,8 @@ class TunedMargin(StructureLearner):
         over.
     p : sequence of float, default=(.501, .6, .7, .8, .9, .95, .99, .999)
         Probabilities to try; the desired log-margin is log(p / (1 - p)).
-    class_parents : int, default=0
+    class_parents : int or "k+1", default=0
+        Most parents of the class; ``"k+1"``: as many as a feature has with the class among them, as in the paper.
     cv : int or None, default=None
         Folds. By default five for up to 1000 rows, and for more a part is held out once.
     holdout : float or None, default=None
@@ -94,6 +95,8 @@ class TunedMargin(StructureLearner):
     smoothing : float, default=1.0
     random_state : int or None, default=0
         Seed of the splits and of the solver.
+    n_jobs : int or None, default=None
+        Threads of each solve, as in `ExactMargin`.
     callback : callable or None, default=None
         Called with a `Moment` by every solve.
     """
@@ -104,7 +107,7 @@ class TunedMargin(StructureLearner):
         k: Sequence[int] = (0, 1),
         p: Sequence[float] = GRID,
         *,
-        class_parents: int = 0,
+        class_parents: int | str = 0,
         cv: int | None = None,
         holdout: float | None = None,
         tuning_limit: float = 5.0,
@@ -114,6 +117,7 @@ class TunedMargin(StructureLearner):
         constraints: Constraints | None = None,
         smoothing: float = 1.0,
         random_state: int | None = 0,
+        n_jobs: int | None = None,
         callback: Callable[[Moment], None] | None = None,
     ) -> None:
         self.margin = margin
@@ -129,6 +133,7 @@ class TunedMargin(StructureLearner):
         self.constraints = constraints
         self.smoothing = smoothing
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.callback = callback
 
     def learn(self, schema: Schema, rows: Rows) -> TunedMarginResult:
@@ -151,17 +156,19 @@ class TunedMargin(StructureLearner):
         """The learner for one point of the grid."""
         from marginbayes.structure.exact.learner import ExactMargin
 
+        own: Any = k + 1 if self.class_parents == "k+1" else self.class_parents
         return ExactMargin(
             self.margin,
             gamma=math.log(p / (1.0 - p)),
             k=k,
-            class_parents=self.class_parents,
+            class_parents=own,
             time_limit=limit,
             gap=gap,
             start=start,
             constraints=self.constraints,
             smoothing=self.smoothing,
             random_state=self.random_state,
+            n_jobs=self.n_jobs,
             callback=self.callback,
         )
 
