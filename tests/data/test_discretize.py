@@ -87,6 +87,19 @@ def test_a_type_too_narrow_for_the_intervals_is_refused_by_column() -> None:
     assert discretizer.set_params(dtype="int16").transform(X)[:, 1].max() == 199
 
 
+@pytest.mark.parametrize(("dtype", "largest"), [("float16", 2**11), ("int8", 2**7 - 1)])
+def test_a_type_has_room_up_to_the_last_number_that_it_holds_exactly(dtype: str, largest: int) -> None:
+    discretizer = MDLPDiscretizer(dtype=dtype).fit([[0.0], [1.0]], [0, 1])
+    for n_cuts in (largest, largest + 1):
+        discretizer.cut_points_, discretizer.n_bins_ = [np.arange(n_cuts) + 0.5], np.array([n_cuts + 1])
+        values = np.arange(n_cuts + 1.0)[:, None]
+        if n_cuts == largest:
+            np.testing.assert_array_equal(discretizer.transform(values).astype(float), values)
+        else:
+            with pytest.raises(ValueError, match=f"column 0 has {largest + 2} intervals, more than the type {dtype}"):
+                discretizer.transform(values)
+
+
 def test_a_missing_cell_at_fit_does_not_count_in_its_column_only() -> None:
     X, y = load_iris(return_X_y=True)
     holed = X.copy()

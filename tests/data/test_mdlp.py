@@ -142,6 +142,12 @@ def test_a_tie_that_rounding_would_decide_is_decided_by_order() -> None:
     assert mdlp_cuts(np.arange(16.0), y, 4).tolist() == naive_cuts(range(16), y) == [3.5, 7.5, 11.5]
 
 
+def test_a_tie_that_even_rounded_units_would_decide_is_decided_by_order() -> None:
+    """N Ent is 18 after the second row, g(12) - g(6) - 2 g(3), and after the sixth, g(6) + g(8) - 10 - 2 - 2 g(3)."""
+    y = [0, 0, 1, 1, 1, 1, 2, 2, 2, 1, 3, 3, 3, 1]
+    assert mdlp_cuts(np.arange(14.0), y, 4).tolist() == naive_cuts(range(14), y) == [1.5]
+
+
 # -- weights
 
 
@@ -219,6 +225,14 @@ def test_a_cut_between_neighbouring_floats_is_the_lower_one() -> None:
         cuts = mdlp_cuts(x, np.repeat([0, 1], 10), 2)
         assert cuts.tolist() == [low]
         assert bins(x, cuts) == [0] * 10 + [1] * 10
+
+
+def test_a_cut_at_zero_has_no_sign() -> None:
+    least = np.nextafter(0.0, 1.0)
+    cuts = mdlp_cuts(np.repeat([-2 * least, least], 10), np.repeat([0, 1], 10), 2)  # half of -least is rounded to -0.0
+    assert cuts.tolist() == [0.0]
+    assert not np.signbit(cuts).any()
+    assert interval_labels(cuts) == ["(-inf, 0]", "(0, inf)"]
 
 
 def test_the_midpoint_of_huge_values_does_not_overflow() -> None:

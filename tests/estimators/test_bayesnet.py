@@ -83,6 +83,9 @@ def test_a_new_prior_corrects_the_odds_by_bayes_rule() -> None:
     np.testing.assert_allclose(clf.predict_proba(X, prior=[0.01, 0.99]), expected, atol=1e-12)
     np.testing.assert_allclose(clf.predict_proba(X, prior={1: 0.99, 0: 0.01}), expected, atol=1e-12)
     np.testing.assert_allclose(clf.predict_proba(X, prior=old), proba, atol=1e-12)
+    logs = clf.predict_log_proba(X, prior=[0.01, 0.99])
+    np.testing.assert_allclose(logs, np.log(clf.predict_proba(X, prior=[0.01, 0.99])), rtol=1e-9, atol=1e-12)
+    assert np.abs(logs - clf.predict_log_proba(X)).max() > 1
     for bad in ([0.5, 0.6], {0: 1.0}, {0: 0.5, 1: 0.3, 2: 0.2}, [1.0]):
         with pytest.raises(ValueError, match="prior must"):
             clf.predict_proba(X, prior=bad)

@@ -103,6 +103,23 @@ def test_the_same_gain_from_other_rates_is_no_spread() -> None:
     assert math.isnan(result.p_value)
 
 
+def test_gains_that_differ_by_a_share_of_a_row_have_a_spread() -> None:
+    sizes = (1000, 1001, 999)
+    better = [_outcome("a", np.arange(n) < n, f) for f, n in enumerate(sizes)]
+    worse = [_outcome("b", np.arange(n) < n - 1, f) for f, n in enumerate(sizes)]
+    gains = [1 / n for n in sizes]
+    error = math.sqrt(statistics.variance(gains) * (1 / 3 + 1000 / 40))
+    result = compare(better, worse)
+    assert result.p_value == pytest.approx(2 * stats.t(2).sf(statistics.mean(gains) / error), rel=1e-6)
+
+
+def test_an_interval_of_few_rows_ends_where_differences_do() -> None:
+    right, wrong = _outcome("a", np.ones(3, bool)), _outcome("b", np.zeros(3, bool))
+    worst, best = compare([wrong], [right]).difference, compare([right], [wrong]).difference
+    assert (worst.value, worst.low) == (-1.0, -1.0)
+    assert (best.value, best.high) == (1.0, 1.0)
+
+
 def test_outcomes_on_other_rows_are_refused() -> None:
     first, second = _folds(3)
     with pytest.raises(ValueError, match="same folds"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from scipy.stats import binomtest
 
@@ -17,3 +18,13 @@ def test_wilson_intervals_are_those_of_scipy(k: int, n: int, confidence: float) 
 def test_without_trials_any_share_is_possible() -> None:
     low, high = wilson_interval([0, 1], [0, 2])
     assert (low[0], high[0]) == (0.0, 1.0)
+
+
+def test_rounding_pushes_no_end_past_the_share() -> None:
+    rng = np.random.default_rng(0)
+    for confidence in (0.5, 0.8, 0.95):
+        few = np.concatenate([[0.0], 10.0 ** rng.uniform(-18, -15, 10_000)])  # averages over repetitions
+        low, _ = wilson_interval(few, 10, confidence)
+        assert (low <= few / 10).all()
+        trials = np.arange(1, 2000)
+        assert (wilson_interval(trials, trials, confidence)[1] == 1).all()

@@ -8,7 +8,7 @@ import pytest
 from marginbayes import Dag, Network
 from marginbayes.data import Rows
 from marginbayes.parameters import ConditionalLikelihood, ParameterLearner, crosstuning
-from marginbayes.parameters.folds import deal, split
+from marginbayes.parameters.folds import deal, in_folds, usual_split
 from marginbayes.parameters.gradient import MarginGradient
 from tests.oracles.brute import random_network
 
@@ -48,7 +48,7 @@ def test_it_takes_the_average_of_the_steps_that_do_best_on_held_out_rows(kind: t
     choices = {"l2": 0.0, "form": form, "random_state": 3, "normalize": "plain"}
     result = kind(**choices, max_iter=most, early_stopping=score).learn(network.schema, TAN, rows)
     best = []
-    for train, test in split(rows, 5, None, 3):
+    for train, test in in_folds(rows, 5, 3):
         losses = [
             held_out_loss(kind(), learned(kind(**choices), network, train, steps), test, score)
             for steps in range(most + 1)
@@ -100,8 +100,8 @@ def test_every_fold_has_its_share_of_every_class() -> None:
     for label in range(3):
         counts = np.bincount(part[rows.codes[0] == label], minlength=5)
         assert counts.max() - counts.min() <= 1
-    assert sum(len(test) for _, test in split(rows, 5, None, 0)) == len(rows)
-    assert len(split(rows, None, 0.2, 0)) == 1
+    assert sum(len(test) for _, test in in_folds(rows, 5, 0)) == len(rows)
+    assert len(usual_split(rows, None, 0.2, 0, 1000)) == 1
 
 
 def test_too_few_rows_for_the_folds_are_refused() -> None:

@@ -361,6 +361,16 @@ def test_the_target_by_default_is_the_median_margin_of_maximum_likelihood() -> N
     assert found == pytest.approx(np.median(joint[np.arange(201), rows.codes[0]] - rivals.max(axis=1)))
 
 
+def test_the_target_by_default_is_at_least_a_tenth_and_at_most_ten() -> None:
+    labels = np.repeat([0, 1], 20).astype(np.uint8)
+    alike, alternating = np.tile(labels, (8, 1)), np.tile(np.arange(40) % 2, (8, 1)).astype(np.uint8)
+    schema = Schema(tuple(Variable(name, (0, 1)) for name in "yabcdefgh"))
+    for features, target in ((alike, 10.0), (alternating, 0.1)):
+        rows = Rows(np.vstack([labels, features]), (2,) * 9)
+        found = MarginHybrid().learn(schema, Dag.naive(list(schema.names)), rows).certificate.evidence
+        assert found["target"] == target
+
+
 def test_class_weights_of_the_estimator_are_costs_of_missing_margin() -> None:
     rows = problem(9, NB, n=60, classes=2)[1]
     X, y = rows.codes[1:].T.astype(str), rows.codes[0]

@@ -19,7 +19,7 @@ from marginbayes.parameters import (
     ParameterLearner,
     ParameterResult,
 )
-from marginbayes.parameters.folds import split
+from marginbayes.parameters.folds import in_folds, usual_split
 from marginbayes.parameters.gradient import MarginGradient
 from marginbayes.parameters.tuning import Trial, Tuned, TunedResult
 from marginbayes.solvers import Moment
@@ -39,7 +39,7 @@ def literal_scores(
     learner: ParameterLearner, point: dict[str, object], network: Network, rows: Rows, score: str, **how: object
 ) -> list[float]:
     found = []
-    for train, test in split(rows, how.get("cv"), how.get("holdout"), 5):
+    for train, test in usual_split(rows, how.get("cv"), how.get("holdout"), 5, 0):
         learned = clone(learner).set_params(**point).learn(network.schema, network.dag, train).network
         joint = learned.log_joint(
             Rows(np.vstack([np.full(len(test), 3), test.codes[1:]]).astype(np.uint8), rows.cardinalities)
@@ -142,7 +142,7 @@ def test_each_point_starts_where_the_one_before_ended_and_all_rows_start_at_the_
     result = Tuned(Recorder(log=log), {"a": [0, 1, 2]}, cv=2, random_state=0).learn(network.schema, TAN, rows)
     starts = [start for _, _, start in log]
     assert starts[:2] == [None, None]
-    train = [part for part, _ in split(rows, 2, None, 0)]
+    train = [part for part, _ in in_folds(rows, 2, 0)]
     for k in range(2, 6):
         before = MaximumLikelihood(1.0 + log[k - 2][0]).learn(network.schema, TAN, train[k % 2]).network
         assert starts[k] == before
@@ -250,7 +250,7 @@ def test_it_works_inside_a_classifier() -> None:
         ({"grid": {"smoothing": []}}, r"the grid gives 'smoothing' \[\]; give it a list"),
         ({"grid": {"smoothing": 1.0}}, "the grid gives 'smoothing' 1.0; give it a list"),
         ({"grid": "yes"}, "the grid is 'yes'; give a dictionary"),
-        ({"cv": 3, "holdout": 0.2}, "cv=3 or holdout=0.2, not both"),
+        ({"cv": 3, "holdout": 0.2}, "cv=3 and holdout=0.2 exclude each other"),
         ({"cv": 1}, "cv=1 must be a whole number, at least 2"),
         ({"holdout": 0.9}, "holdout=0.9 must be above 0"),
         ({"score": "f1"}, "score='f1' is not known"),
@@ -267,7 +267,7 @@ def test_the_share_that_is_held_out_is_the_one_that_was_asked_for_in_every_class
     rng = np.random.default_rng(0)
     labels = rng.choice(3, 1000, p=[0.6, 0.3, 0.1]).astype(np.uint8)
     rows = Rows(np.vstack([labels, np.arange(1000) % 200]).astype(np.uint8), (3, 200))
-    ((train, out),) = split(rows, None, share, 0)
+    ((train, out),) = usual_split(rows, None, share, 0, 0)
     assert len(train) + len(out) == 1000
     for label in range(3):
         count = int((labels == label).sum())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -17,16 +15,6 @@ from tests.oracles.structure import random_rows
 
 TRACE = [(0.1, 3.0, np.inf), (0.2, 2.0, 9.0), (0.5, 4.0, 5.0), (2.0, 4.0, 4.5)]
 FOUND = Certificate("example", "max", 4.0, 4.5, "time limit", 2.0, TRACE)
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    with mpl.rc_context():
-        mpl.use("agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
 
 
 def test_lines_are_the_best_so_far_and_the_best_bound_so_far() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -16,16 +15,6 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from marginbayes import AODEClassifier, BayesNetClassifier
 from marginbayes.estimators.explain import Explanation
 from marginbayes.plotting.evidence import AGAINST, FOR, EvidenceDisplay, percent, statement
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    with mpl.rc_context():
-        mpl.use("agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
 
 
 def _explanation(weights: list[float], values: list[object] | None = None, prior: float = 0.3) -> Explanation:

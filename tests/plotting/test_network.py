@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,16 +25,6 @@ NAMES = [
     "a_long_name_of_a_column_to_cut",
 ]
 TAN = Dag(NAMES, [[], [0], [0, 1], [0, 1], [0, 3], [0, 3]])
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    with mpl.rc_context():
-        mpl.use("agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
 
 
 @dataclass(frozen=True)

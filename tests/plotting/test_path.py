@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -17,16 +15,6 @@ from tests.oracles.structure import random_rows
 
 UP = [Step("add", "a", "b", 0.5, 0.1), Step("add", "a", "c", 0.7, 0.4), Step("add", "b", "d", 0.8, 0.5)]
 DOWN = [Step("add", "a", "b", 0.5, 0.1), Step("drop", None, "c", 0.3, 0.2), Step("return", None, None, 0.5, 0.3)]
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    with mpl.rc_context():
-        mpl.use("agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
 
 
 @pytest.mark.parametrize(("x", "places"), [("changes", [1, 2, 3]), ("seconds", [0.1, 0.4, 0.5])])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
@@ -12,16 +9,6 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from marginbayes.estimators import BayesNetClassifier
 from marginbayes.plotting.reliability import ReliabilityDisplay
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    with mpl.rc_context():
-        mpl.use("agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
 
 
 def _case(seed: int = 0, n: int = 400) -> tuple[np.ndarray, np.ndarray]:

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from marginbayes import BayesNetClassifier
 from marginbayes.estimators.stability import EdgeStrength
 from marginbayes.plotting.strength import EdgeStrengthDisplay
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    with mpl.rc_context():
-        mpl.use("agg")
-        yield
-        import matplotlib.pyplot as plt
-
-        plt.close("all")
 
 
 def strength(d: int = 4, seed: int = 0) -> EdgeStrength:

@@ -179,3 +179,17 @@ def test_bad_choices_are_refused_by_name(choices: dict, message: str) -> None:
 def test_a_parent_of_one_level_says_something_where_it_is_missing(margin: str, seed: int) -> None:
     schema, rows = random_problem(seed, [2, 2, 2, 1, 2], 30, missing=0.3)
     assert_best(ExactMargin(margin, p=0.9), schema, rows)
+
+
+@pytest.mark.parametrize("margin", ["sm", "sbm"])
+@pytest.mark.parametrize("seed", [0, 2, 3, 6, 9])
+def test_a_bound_that_leaves_a_gap_covers_the_options_that_were_taken_out(margin: str, seed: int) -> None:
+    """With a wide gap, options are taken out that lead above the best structure: the bound must say so."""
+    schema, rows = random_problem(seed, [3, 3, 3, 3, 2], 80)
+    best = best_structure(schema, rows, margin, math.log(0.55 / 0.45))
+    for gap in (0.1, 0.03):
+        found = ExactMargin(margin, p=0.55, gap=gap).learn(schema, rows).certificate
+        assert found.objective <= best + 1e-9
+        assert best <= found.bound + 1e-9
+        assert found.bound - found.objective <= gap * max(1, abs(found.objective)) + 1e-9
+        assert verify(found.to_document(), rows.codes).bound == found.bound

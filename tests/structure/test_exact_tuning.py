@@ -11,10 +11,12 @@ import pytest
 
 from marginbayes.data import Rows, Schema
 from marginbayes.parameters import MaximumLikelihood
+from marginbayes.parameters.folds import usual_split
 from marginbayes.structure import Constraints
 from marginbayes.structure.base import StructureResult
+from marginbayes.structure.exact import tuning
 from marginbayes.structure.exact.general import learn_general
-from marginbayes.structure.exact.tuning import GRID, MarginTrial, TunedMargin
+from marginbayes.structure.exact.tuning import FEW_ROWS, GRID, MarginTrial, TunedMargin
 from marginbayes.verification import verify
 from tests.oracles.structure import bundled, random_rows
 
@@ -108,13 +110,27 @@ def test_short_solves_start_from_the_one_before_on_the_same_rows() -> None:
     assert tuned.calls[-1]["start"] is not None
 
 
+def test_equal_accuracies_go_to_fewer_parents_and_to_the_first_p_whatever_their_rounding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rates = [0.3, 0.2, 0.1], [0.1, 0.2, 0.3]  # of which the second sum is the greater one, by rounding
+    assert np.mean(rates[1]) > np.mean(rates[0])
+    schema, rows = random_rows(0, n=45, features=3)
+    for k, p in (((0, 1), (0.6,)), ((1, 0), (0.6,)), ((0,), (0.6, 0.9)), ((0,), (0.9, 0.6))):
+        fewer_first = rates if k != (1, 0) else rates[::-1]
+        left = iter([rate for trial in fewer_first for rate in trial])
+        monkeypatch.setattr(tuning, "held_out_rates", lambda *_, left=left: np.array([next(left)]))
+        chosen = Tuned(**settings(k=k, p=p)).learn(schema, rows).chosen
+        assert (chosen.k, chosen.p) == (0, p[0])
+
+
 def test_few_rows_are_dealt_into_five_folds_and_of_many_a_fifth_is_held_out() -> None:
     _, rows = random_rows(1, n=50, features=2)
-    assert [len(a) + len(b) for a, b in TunedMargin()._split(rows)] == [50] * 5
+    assert [len(a) + len(b) for a, b in usual_split(rows, None, None, 0, FEW_ROWS)] == [50] * 5
     many = Rows(np.tile(rows.codes, 30), rows.cardinalities)
-    ((train, test),) = TunedMargin()._split(many)
+    ((train, test),) = usual_split(many, None, None, 0, FEW_ROWS)
     assert (len(train), len(test)) == (1200, 300)
-    ((train, test),) = TunedMargin(holdout=0.5)._split(rows)
+    ((train, test),) = usual_split(rows, None, 0.5, 0, FEW_ROWS)
     assert (len(train), len(test)) == (25, 25)
 
 

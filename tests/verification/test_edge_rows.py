@@ -120,9 +120,10 @@ def test_codes_beyond_the_certified_levels_are_refused(learner: Any) -> None:
     codes = rng.integers(0, 2, (3, 40)).astype(np.uint8)
     schema = Schema(tuple(Variable(name, (0, 1)) for name in "yab"))
     document = learner.learn(schema, Rows(codes, (2, 2, 2))).certificate.to_document()
-    more = np.column_stack([codes, [0, 3, 1]])
-    with pytest.raises(CertificateError, match="codes beyond"):
-        verify(document, more)
+    for strange in ([0, 3, 1], [0, -1, 1], [-1, 0, 1]):
+        more = np.column_stack([codes.astype(np.int64), strange])
+        with pytest.raises(CertificateError, match="codes beyond"):
+            verify(document, more)
 
 
 # -- cells as they are spelled

@@ -39,8 +39,8 @@ def changed(document, *path, to):
     return seal(other)
 
 
-def refuse(document, rows, weights=None) -> None:
-    with pytest.raises(CertificateError):
+def refuse(document, rows, match, weights=None) -> None:
+    with pytest.raises(CertificateError, match=match):
         verify(document, rows.codes, weights)
 
 
@@ -53,30 +53,31 @@ def test_the_certificate_holds_for_its_data_in_any_order(proved) -> None:
 
 def test_any_changed_field_breaks_the_seal(proved) -> None:
     document, rows = proved
+    others = {"format": "no certificate", "version": "this program reads 1", "evidence": "evidence of another type"}
     for key in document.keys() - {"digest"}:
         other = {**document, key: "x" if not isinstance(document[key], float) else document[key] + 1e-12 + 1e-15}
-        refuse(other, rows)
+        refuse(other, rows, others.get(key, "its digest does not fit"))
 
 
 @pytest.mark.parametrize(
-    ("path", "to"),
+    ("path", "to", "said"),
     [
-        (("objective",), 1e3),
-        (("evidence", "gamma"), 1.2),
-        (("evidence", "smoothing"), 0.9),
-        (("evidence", "margin"), "sbm"),
-        (("evidence", "class_parents"), 2),
-        (("evidence", "weight"), 81.0),
-        (("evidence", "cardinalities"), [3, 3, 3, 3, 3, 3]),
-        (("evidence", "constraints", "forbidden"), []),
-        (("evidence", "redundant"), [[0, 3, 1]]),
-        (("evidence", "extra"), 1),
-        (("sense",), "min"),
+        (("objective",), 1e3, "the objective is .*, not 1000.0"),
+        (("evidence", "gamma"), 1.2, "the objective is"),
+        (("evidence", "smoothing"), 0.9, "the objective is"),
+        (("evidence", "margin"), "sbm", "multipliers belong to rows that there are not"),
+        (("evidence", "class_parents"), 2, "does not treat every set of class parents once"),
+        (("evidence", "weight"), 81.0, "the rows weigh 80.0, not 81.0"),
+        (("evidence", "cardinalities"), [3, 3, 3, 3, 3, 3], "the objective is"),
+        (("evidence", "constraints", "forbidden"), [], "only the bound .* is proved"),
+        (("evidence", "redundant"), [[0, 3, 1]], "option 3 of feature 0 was left out, but option 1 is not the same"),
+        (("evidence", "extra"), 1, r"has besides what it should, \['extra'\]"),
+        (("sense",), "min", "the sense of such a certificate is 'max', not 'min'"),
     ],
 )
-def test_a_forged_claim_is_refused_although_it_is_sealed(proved, path, to) -> None:
+def test_a_forged_claim_is_refused_although_it_is_sealed(proved, path, to, said) -> None:
     document, rows = proved
-    refuse(changed(document, *path, to=to), rows)
+    refuse(changed(document, *path, to=to), rows, said)
 
 
 def test_a_bound_that_is_too_low_is_refused(proved) -> None:
@@ -86,8 +87,8 @@ def test_a_bound_that_is_too_low_is_refused(proved) -> None:
     claim = loose.certificate.to_document()
     assert claim["bound"] > objective + 1e-3
     verify(claim, rows.codes)
-    refuse(changed(claim, "bound", to=claim["bound"] - 1e-4), rows)
-    refuse(changed(claim, "status", to="optimal"), rows)
+    refuse(changed(claim, "bound", to=claim["bound"] - 1e-4), rows, "only the bound .* is proved")
+    refuse(changed(claim, "status", to="optimal"), rows, "is more than that of an optimum")
 
 
 def test_another_structure_is_refused(proved) -> None:
@@ -96,9 +97,13 @@ def test_another_structure_is_refused(proved) -> None:
     for v in range(1, len(parents)):
         other = copy.deepcopy(parents)
         other[v] = [] if parents[v] else [0]
-        refuse(changed(document, "evidence", "parents", to=other), rows)
-    cyclic = [[], [0, 2], [0, 1], [0], [0], [0]]
-    refuse(changed(document, "evidence", "parents", to=cyclic), rows)
+        impossible = v in other[0] and 0 in other[v]
+        said = f"the feature 'v{v}' cannot have the parents" if impossible else "the objective is"
+        refuse(changed(document, "evidence", "parents", to=other), rows, said)
+    forbidden = [[], [0], [0, 1], [0], [0], [0]]
+    refuse(changed(document, "evidence", "parents", to=forbidden), rows, "the feature 'v2' cannot have the parents")
+    cyclic = [[], [0, 3], [0], [0, 1], [0], [0]]
+    refuse(changed(document, "evidence", "parents", to=cyclic), rows, "the structure has a cycle")
 
 
 def test_a_record_that_leaves_something_out_is_refused(proved) -> None:
@@ -108,18 +113,26 @@ def test_a_record_that_leaves_something_out_is_refused(proved) -> None:
     assert len(wholes) == 6  # no parent of the class, or one of five
     children = {p: [c for c, q in enumerate(proof["parent"]) if q == p] for p in range(len(proof["parent"]))}
     n_options = 7  # of each of five features
+
+    def altered(field, part, to, origin=document):
+        return changed(origin, "evidence", "proof", field, part, to=to)
+
     for part, own in list(children.items())[:: max(1, len(children) // 25)]:
         if own:
-            refuse(changed(document, "evidence", "proof", "taken", own[0], to=not proof["taken"][own[0]]), rows)
-            refuse(changed(document, "evidence", "proof", "slots", own[0], to=[0, 1]), rows)
+            uncovered = rf"the parts \[{own[0]}, {own[1]}\] of the record do not cover the part they divide"
+            refuse(altered("taken", own[0], not proof["taken"][own[0]]), rows, uncovered)
+            refuse(altered("slots", own[0], [0, 1]), rows, uncovered)
             slots = proof["slots"][own[0]]
-            for other in ([], [*slots, (slots[0] + n_options) % (5 * n_options)]):  # no option; those of two features
-                pair = changed(document, "evidence", "proof", "slots", own[0], to=other)
-                refuse(changed(pair, "evidence", "proof", "slots", own[1], to=other), rows)
+            two = [*slots, (slots[0] + n_options) % (5 * n_options)]
+            for other, said in (([], "options that there are not"), (two, "options of several features")):
+                pair = altered("slots", own[1], other, altered("slots", own[0], other))
+                refuse(pair, rows, f"part {part} of the record is divided by {said}")
         elif proof["closed"][part] >= 0:
-            refuse(changed(document, "evidence", "proof", "closed", part, to=-1), rows)
-    refuse(changed(document, "evidence", "proof", "slots", wholes[0], to=proof["slots"][wholes[1]]), rows)
-    refuse(changed(document, "evidence", "proof", "parent", len(proof["parent"]) - 1, to=len(proof["parent"])), rows)
+            refuse(altered("closed", part, -1), rows, "multipliers that bound a part of the record is -1, not")
+    once = "does not treat every set of class parents once"
+    refuse(altered("slots", wholes[0], proof["slots"][wholes[1]]), rows, once)
+    last = len(proof["parent"]) - 1
+    refuse(altered("parent", last, last + 1), rows, f"part {last} of the record comes before the part it belongs to")
 
 
 def packed(rows, shares) -> str:
@@ -128,21 +141,27 @@ def packed(rows, shares) -> str:
 
 
 @pytest.mark.parametrize(
-    ("rows", "shares"),
-    [([0], [-1]), ([0], [(1 << 24) + 1]), ([0, 1], [1 << 23, (1 << 23) + 1]), ([0, 0], [1, 1]), ([10**6], [1])],
+    ("rows", "shares", "said"),
+    [
+        ([0], [-1], "multipliers are negative, or a row has two"),
+        ([0, 0], [1, 1], "multipliers are negative, or a row has two"),
+        ([0], [(1 << 24) + 1], "multipliers exceed the weight of their sample"),
+        ([0, 1], [1 << 23, (1 << 23) + 1], "multipliers exceed the weight of their sample"),
+        ([10**6], [1], "multipliers belong to rows that there are not"),
+    ],
 )
-def test_multipliers_outside_their_range_are_refused(proved, rows, shares) -> None:
+def test_multipliers_outside_their_range_are_refused(proved, rows, shares, said) -> None:
     document, data = proved
-    refuse(changed(document, "evidence", "proof", "multipliers", 0, to=packed(rows, shares)), data)
+    refuse(changed(document, "evidence", "proof", "multipliers", 0, to=packed(rows, shares)), data, said)
 
 
 def test_other_data_are_refused(proved) -> None:
     document, rows = proved
     codes = rows.codes.copy()
     codes[1, 0] = (codes[1, 0] + 1) % 3
-    with pytest.raises(CertificateError):
+    with pytest.raises(CertificateError, match="the objective is"):
         verify(document, codes)
-    refuse(document, rows, np.full(len(rows), 1.5))
+    refuse(document, rows, "the rows weigh 120.0, not 80.0", np.full(len(rows), 1.5))
 
 
 def test_the_branching_of_the_check_is_the_best_of_all() -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "printable",
     "progress",
     "say",
+    "some",
     "working",
 ]
 
@@ -78,6 +79,11 @@ def notes() -> Iterator[None]:
 def printable(value: Any) -> str:
     """Text of a value in which nothing can move the cursor or change the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def some(texts: list[str], most: int = 8) -> str:
+    """Texts in a sentence, of many the first."""
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
 
 
 def counted(n: int, what: str) -> str:

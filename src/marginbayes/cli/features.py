@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from marginbayes.cli.console import counted, note
+from marginbayes.cli.console import counted, note, some
 from marginbayes.cli.labels import by_spelling, text_of
-from marginbayes.cli.tables import Table, listed
+from marginbayes.cli.tables import Table
 
 if TYPE_CHECKING:
     from marginbayes.data.schema import Schema, Variable
@@ -94,7 +94,7 @@ def _all_strings(variable: Variable) -> bool:
 
 
 def _counted(what: str, names: list[str]) -> str:
-    return f"the {what} {names[0]!r}" if len(names) == 1 else f"{len(names)} {what}s ({listed(names)})"
+    return f"the {what} {names[0]!r}" if len(names) == 1 else f"{len(names)} {what}s ({some(list(map(repr, names)))})"
 
 
 def _pronoun(names: list[str]) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.cli.console import some
+
 __all__ = ["by_spelling", "find_label", "label_array", "match_labels", "text_of"]
 
 KINDS = "biuOf"  # booleans, integers, strings, and floats that are whole numbers
@@ -90,9 +92,8 @@ def match_labels(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     return np.array(matched)
 
 
-def _listed(labels: list[Any], most: int = 12) -> str:
-    shown = [repr(text_of(label)) for label in labels[:most]]
-    return ", ".join(shown) + (f" and {len(labels) - most} more" if len(labels) > most else "")
+def _listed(labels: list[Any]) -> str:
+    return some([repr(text_of(label)) for label in labels], 12)
 
 
 def _is_number(label: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.cli.console import counted, note
+from marginbayes.cli.console import counted, note, some
 from marginbayes.cli.features import note_strangers, typed_like
 from marginbayes.cli.labels import match_labels, text_of
 from marginbayes.cli.sequences import sequence_tasks, with_ids
@@ -110,9 +110,9 @@ def _note_small(small: dict[Any, int], folds: int) -> None:
     alone = [str(label) for label, n in small.items() if n == 1]
     few = [f"{label} ({n})" for label, n in small.items() if n > 1]
     if alone:
-        note(f"classes with a single row, which stays in the training set, are never tested: {_some(alone)}")
+        note(f"classes with a single row, which stays in the training set, are never tested: {some(alone)}")
     if few:
-        note(f"classes with fewer rows than the {folds} folds are missing from some tests: {_some(few)}")
+        note(f"classes with fewer rows than the {folds} folds are missing from some tests: {some(few)}")
 
 
 def _against_file(
@@ -143,8 +143,8 @@ def _against_file(
     truth = match_labels(asked.y, known)
     if not set(truth.tolist()) & set(known.tolist()):
         raise ValueError(
-            f"no label of {other.name} ({_some([text_of(c) for c in np.unique(asked.y)])}) is a class of {table.name} "
-            f"({_some([text_of(c) for c in known])})"
+            f"no label of {other.name} ({some([text_of(c) for c in np.unique(asked.y)])}) is a class of {table.name} "
+            f"({some([text_of(c) for c in known])})"
         )
     task = holdout(rows.X, rows.y, X, truth, rows.weights)
     how = f"tested on the {len(truth)} rows of {test}"
@@ -159,7 +159,7 @@ def _same_columns(train: Any, test: Any, other: Table) -> Any:
     if extra:
         which, them = ("column", "it") if len(extra) == 1 else ("columns", "them")
         raise ValueError(
-            f"{other.name} has the {which} {_some([repr(c) for c in extra])}, which the training data lack; "
+            f"{other.name} has the {which} {some([repr(c) for c in extra])}, which the training data lack; "
             f"leave {them} out with --drop"
         )
     return test[list(train.columns)]
@@ -197,7 +197,7 @@ def _holdout_plan(task: Task, rows: Training, table: Table, how: str, settings: 
     new, counts = np.unique(task.y_test[~np.isin(task.y_test, known)], return_counts=True)
     if len(new):
         note(
-            f"the training data lack the classes {_some([str(c) for c in new])}: their {counts.sum()} test rows "
+            f"the training data lack the classes {some([str(c) for c in new])}: their {counts.sum()} test rows "
             "count as wrong, and make the log loss infinite"
         )
     classes = np.unique(np.concatenate([known, new])) if len(new) else known
@@ -232,7 +232,3 @@ def _at_least_two(classes: NDArray[Any], target: str) -> NDArray[Any]:
     if len(classes) < 2:
         raise ValueError(f"all rows have the label {text_of(classes[0])!r} in {target!r}; there is nothing to evaluate")
     return classes
-
-
-def _some(names: list[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

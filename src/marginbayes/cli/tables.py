@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.cli.console import note, working
+from marginbayes.cli.console import note, some, working
 from marginbayes.cli.labels import label_array, text_of
+from marginbayes.datasets.files import SEPARATORS, suffix_of
 
 __all__ = [
     "Reading",
@@ -22,13 +23,11 @@ __all__ = [
     "as_written",
     "check_column",
     "find_set",
-    "listed",
     "note_columns",
     "read_data",
     "training",
 ]
 
-TEXT_FILES = {".csv": ",", ".tsv": "\t"}
 # More different numbers than this in the target are hardly names of classes.
 MANY_CLASSES = 30
 
@@ -159,7 +158,7 @@ def _decoded(path: Path, reading: Reading, text_columns: Sequence[str], categori
 def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Table:
     from marginbayes import datasets
 
-    if text_columns and _suffix(path) in TEXT_FILES:
+    if text_columns and suffix_of(path) in SEPARATORS:
         from marginbayes.datasets.files import read_delimited
 
         frame = read_delimited(
@@ -177,18 +176,14 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Tab
     return Table(str(path), frame)
 
 
-def _suffix(path: Path) -> str:
-    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
-
-
 def _is_text(table: Table) -> bool:
     """Whether a table comes from a text file."""
     path = Path(table.name)
-    return path.is_file() and _suffix(path) in TEXT_FILES
+    return path.is_file() and suffix_of(path) in SEPARATORS
 
 
 def _separator(path: Path, reading: Reading) -> str:
-    return TEXT_FILES[_suffix(path)] if reading.separator is None else reading.separator
+    return SEPARATORS[suffix_of(path)] if reading.separator is None else reading.separator
 
 
 def _with_codes(table: Table, path: Path, reading: Reading, categorical: Sequence[str]) -> Table:
@@ -215,7 +210,7 @@ def training(
     """Features and labels of a table; rows without a label are left out, with a note, but not out of sequences."""
     name = table.target if target is None else target
     if name is None:
-        columns = listed(list(table.frame.columns))
+        columns = some([repr(name) for name in table.frame.columns])
         raise ValueError(f"say with --target which column of {table.name} is the class; it has {columns}")
     for column in (name, *drop, *([] if weight is None else [weight])):
         check_column(column, table)
@@ -257,7 +252,7 @@ def check_column(name: str, table: Table) -> None:
         return
     columns = [str(c) for c in table.frame.columns]
     near = difflib.get_close_matches(name, columns, 2)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {listed(columns)}"
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {some(list(map(repr, columns)))}"
     raise ValueError(f"{table.name} has no column {name!r}; {hint}")
 
 
@@ -322,9 +317,3 @@ def _weights(column: Any, name: str, places: NDArray[np.intp]) -> NDArray[np.flo
         found = "no weight" if pd.isna(column.iloc[row]) else f"the weight {text_of(column.iloc[row])!r}"
         raise ValueError(f"row {places[row] + 1} has {found} in {name!r}; weights are numbers, zero or more")
     return np.asarray(numbers)
-
-
-def listed(names: list[str], most: int = 8) -> str:
-    """Names in a sentence, the first few of many."""
-    shown = ", ".join(map(repr, names[:most]))
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

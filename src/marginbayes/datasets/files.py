@@ -18,12 +18,12 @@ from marginbayes.datasets.dataset import pandas
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "read_delimited", "read_table", "read_texts"]
+__all__ = ["MISSING", "SEPARATORS", "read_delimited", "read_table", "read_texts", "suffix_of"]
 
 # "None" is left out on purpose: it is a level of many columns.
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "<NA>", "NULL", "null")
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
 # What may stand between cells.
 LIKELY = (",", ";", "\t", "|")
 _FORMATS = ".csv, .tsv, .arff (each also with .gz) or .parquet"
@@ -62,17 +62,17 @@ def read_table(
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}")
-    suffix = _suffix(file)
+    suffix = suffix_of(file)
     if suffix in (".parquet", ".pq"):
         return _read_parquet(file)
     if suffix == ".arff":
         with open_text(file, encoding) as text:
             return parse_arff(text, str(file))
-    if suffix not in _SEPARATORS:
+    if suffix not in SEPARATORS:
         raise ValueError(f"cannot tell the format of {file}: its name should end in {_FORMATS}")
     frame = read_delimited(
         file,
-        separator=_SEPARATORS[suffix] if separator is None else separator,
+        separator=SEPARATORS[suffix] if separator is None else separator,
         missing=missing,
         encoding=encoding,
         decimal=decimal,
@@ -157,7 +157,7 @@ def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
         raise ValueError(f"{path} is not a complete gzip file: {error}") from error
 
 
-def _suffix(file: Path) -> str:
+def suffix_of(file: Path) -> str:
     """End of the name that tells the format, without a final .gz."""
     return Path(file.stem).suffix.lower() if file.suffix.lower() == ".gz" else file.suffix.lower()
 

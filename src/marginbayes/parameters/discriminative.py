@@ -22,7 +22,7 @@ from marginbayes.parameters.certified import NORMALIZE
 from marginbayes.parameters.crosstuning import EARLY_STOPPING, steps_to_take
 from marginbayes.parameters.descent import SOLVERS, Descent, descend
 from marginbayes.parameters.design import Design
-from marginbayes.parameters.folds import split
+from marginbayes.parameters.folds import in_folds
 from marginbayes.parameters.likelihood import MaximumLikelihood
 from marginbayes.parameters.parametrisation import Concave, Problem, Softmax
 from marginbayes.parameters.rowloss import RowLoss
@@ -152,7 +152,7 @@ class DiscriminativeLearner(ParameterLearner):
         if self.early_stopping is None:
             return self.max_iter, False
         return steps_to_take(
-            split(rows, FOLDS, None, self.random_state),
+            in_folds(rows, FOLDS, self.random_state),
             lambda train: self._problem(schema, dag, train),
             lambda problem, watch: self._descend(problem, problem.start(), self.max_iter, watch),
             self.early_stopping,

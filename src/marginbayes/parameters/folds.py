@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from marginbayes import checks
 from marginbayes.data.rows import Rows
 
-__all__ = ["accuracy", "deal", "log_loss", "split"]
+__all__ = ["accuracy", "check_split", "deal", "in_folds", "log_loss", "usual_split"]
 
 Floats = NDArray[np.float64]
 
@@ -38,20 +39,42 @@ def _shuffled_by_class(rows: Rows, random_state: int | None) -> NDArray[np.intp]
     return np.asarray(order[np.argsort(rows.codes[0][order], kind="stable")])
 
 
-def split(rows: Rows, cv: int | None, holdout: float | None, random_state: int | None) -> list[tuple[Rows, Rows]]:
-    """(training rows, held-out rows) of each of `cv` folds, or of the one split that holds out this share.
+def check_split(cv: Any, holdout: Any) -> None:
+    """Refuse settings of folds, or of a held-out share, that make no sense."""
+    if cv is not None and holdout is not None:
+        raise ValueError(f"cv={cv!r} and holdout={holdout!r} exclude each other; give one of them")
+    checks.whole("cv", cv, 2, none=True)
+    checks.number("holdout", holdout, lambda share: 0 < share <= 0.5, "above 0 and at most a half", none=True)
 
-    Rows whose class is missing and rows of weight zero are left out.
+
+def usual_split(
+    rows: Rows, cv: int | None, holdout: float | None, random_state: int | None, few: int
+) -> list[tuple[Rows, Rows]]:
+    """(training rows, held-out rows): of each of `cv` folds, or of the one split that holds out this share.
+
+    By default of five folds where there are up to so many rows; of more a fifth is held out. Rows whose class is
+    missing and rows of weight zero are left out.
     """
-    rows = rows.labelled()
-    parts = 2 if cv is None else cv
-    if len(rows) < parts:
-        raise ValueError(f"{len(rows)} rows cannot be dealt into {parts} parts; give more rows or fewer parts")
-    if cv is None:
-        out = _held_out(rows, 0.5 if holdout is None else holdout, random_state)
-        return [(rows.take(~out), rows.take(out))]
-    part = deal(rows, parts, random_state)
-    return [(rows.take(part != k), rows.take(part == k)) for k in range(parts)]
+    folds = 5 if cv is None and holdout is None and len(rows) <= few else cv
+    if folds is not None:
+        return in_folds(rows, folds, random_state)
+    known = _enough(rows, 2)
+    out = _held_out(known, holdout or 0.2, random_state)
+    return [(known.take(~out), known.take(out))]
+
+
+def in_folds(rows: Rows, folds: int, random_state: int | None) -> list[tuple[Rows, Rows]]:
+    """(training rows, held-out rows) of each fold; rows without a class or of weight zero are left out."""
+    known = _enough(rows, folds)
+    part = deal(known, folds, random_state)
+    return [(known.take(part != k), known.take(part == k)) for k in range(folds)]
+
+
+def _enough(rows: Rows, parts: int) -> Rows:
+    known = rows.labelled()
+    if len(known) < parts:
+        raise ValueError(f"{len(known)} rows cannot be dealt into {parts} parts; give more rows or fewer parts")
+    return known
 
 
 def accuracy(scores: Floats, labels: NDArray[Any], weights: Floats | None) -> float:

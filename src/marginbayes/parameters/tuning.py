@@ -21,15 +21,15 @@ from marginbayes.graph import Dag
 from marginbayes.network import Network
 from marginbayes.parameters.base import ParameterLearner, ParameterResult
 from marginbayes.parameters.design import Design
-from marginbayes.parameters.folds import accuracy, log_loss, split
+from marginbayes.parameters.folds import accuracy, check_split, log_loss, usual_split
 from marginbayes.solvers import Moment
 from marginbayes.solvers.interrupt import kernel_interrupts
 
 __all__ = ["Trial", "Tuned", "TunedResult", "learn_tuned"]
 
 SCORES = ("accuracy", "log_loss")
-# From this many rows on one split says enough, and folds cost too much.
-MANY_ROWS = 10_000
+# Of more rows one split says enough, and folds cost too much.
+FEW_ROWS = 9_999
 
 Point = dict[str, Any]
 
@@ -147,16 +147,10 @@ class Tuned(ParameterLearner):
 
     def _split(self, rows: Rows) -> list[tuple[Rows, Rows]]:
         checks.one_of("score", self.score, SCORES)
-        if self.cv is not None and self.holdout is not None:
-            raise ValueError(f"give cv={self.cv!r} or holdout={self.holdout!r}, not both")
-        checks.whole("cv", self.cv, 2, none=True)
-        meaning = "above 0 and at most a half"
-        checks.number("holdout", self.holdout, lambda share: 0 < share <= 0.5, meaning, none=True)
+        check_split(self.cv, self.holdout)
         checks.jobs("n_jobs", self.n_jobs)
         checks.whole("random_state", self.random_state, none=True)
-        many = len(rows) >= MANY_ROWS
-        cv = 5 if self.cv is None and self.holdout is None and not many else self.cv
-        return split(rows, cv, self.holdout or 0.2, self.random_state)
+        return usual_split(rows, self.cv, self.holdout, self.random_state, FEW_ROWS)
 
     def _with(self, point: Point) -> ParameterLearner:
         learner: ParameterLearner = clone(self.learner).set_params(**point)

@@ -14,7 +14,7 @@ import numpy as np
 from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
-from marginbayes.parameters.folds import split
+from marginbayes.parameters.folds import check_split, usual_split
 from marginbayes.solvers import Moment
 from marginbayes.structure.base import StructureLearner, StructureResult
 from marginbayes.structure.constraints import Constraints
@@ -139,7 +139,8 @@ class TunedMargin(StructureLearner):
     def learn(self, schema: Schema, rows: Rows) -> TunedMarginResult:
         """The structure for these rows, and what was tried on the way."""
         self._check()
-        parts, numbers = self._split(rows), self._numbers(schema)
+        parts = usual_split(rows, self.cv, self.holdout, self.random_state, FEW_ROWS)
+        numbers = self._numbers(schema)
         trials, start = _Tuning(self, schema, parts, numbers).run()
         interrupted = len(trials) < len(numbers) * len(self.p)
         # Sums of the same rates in another order are no difference.
@@ -191,17 +192,7 @@ class TunedMargin(StructureLearner):
             self.solver(k, self.p[0], self.time_limit, self.gap, None).check()
         checks.not_negative("tuning_limit", self.tuning_limit, infinite=True, none=True)
         checks.not_negative("tuning_gap", self.tuning_gap, infinite=True)
-        if self.cv is not None and self.holdout is not None:
-            raise ValueError(f"cv={self.cv!r} and holdout={self.holdout!r} exclude each other")
-        checks.whole("cv", self.cv, 2, none=True)
-        meaning = "above 0 and at most a half"
-        checks.number("holdout", self.holdout, lambda share: 0 < share <= 0.5, meaning, none=True)
-
-    def _split(self, rows: Rows) -> list[tuple[Rows, Rows]]:
-        cv, holdout = self.cv, self.holdout
-        if cv is None and holdout is None:
-            cv, holdout = (5, None) if len(rows) <= FEW_ROWS else (None, 0.2)
-        return split(rows, cv, holdout, self.random_state)
+        check_split(self.cv, self.holdout)
 
 
 class _Tuning:
