@@ -16,6 +16,7 @@ from marginbayes.sequence import StructuredConvex, StructuredHybrid
 from marginbayes.structure import ExactMargin, ExactScore
 from marginbayes.verification import CertificateError, verify, verify_table
 from marginbayes.verification.document import seal
+from marginbayes.verification.table import encode
 from tests.oracles.labellings import chain_sample
 from tests.sequence.test_sequence_certificates import codes_of
 
@@ -163,3 +164,15 @@ def test_whatever_stands_for_a_missing_cell_is_one(hole: Any) -> None:
     )
     table = {"y": y, "a": [["p", "q", hole][c] for c in a]}
     assert verify_table(document, table).objective == pytest.approx(certificate.objective)
+
+
+def test_underscores_between_digits_are_no_number() -> None:
+    schema = [
+        {"name": "y", "levels": [0, 1], "cuts": None},
+        {"name": "x", "levels": ["low", "high"], "cuts": [5.0]},
+        {"name": "z", "levels": [10, 11], "cuts": None},
+    ]
+    columns = {"y": [0, 1], "x": ["4", "6"], "z": ["10", "1_0"]}
+    assert encode(schema, columns).tolist() == [[0, 1], [0, 1], [0, 2]]  # 1_0 is no level that is known
+    with pytest.raises(CertificateError, match="'x' should hold numbers but holds '1_0'"):
+        encode(schema, {**columns, "x": ["4", "1_0"]})

@@ -62,6 +62,8 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _spelled(text: str) -> float | None:
+    if "_" in text:  # Python reads 1_0 as 10, no table means that
+        return None
     for read in (int, float):
         try:
             return read(text)
@@ -72,6 +74,8 @@ def _spelled(text: str) -> float | None:
 
 def _number(cell: Any, name: str) -> float:
     try:
+        if isinstance(cell, str) and "_" in cell:
+            raise ValueError(cell)
         return float(cell)
     except (TypeError, ValueError):
         raise CertificateError(f"column {name!r} should hold numbers but holds {cell!r}") from None
