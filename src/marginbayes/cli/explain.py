@@ -72,8 +72,7 @@ def explain(
     import numpy as np
 
     from marginbayes.cli.features import features_for
-    from marginbayes.cli.labels import find_label
-    from marginbayes.cli.models import check_writable, load_model
+    from marginbayes.cli.models import check_writable
     from marginbayes.cli.predict import read_for
     from marginbayes.cli.tables import Reading
     from marginbayes.data.frame import read_frame
@@ -82,20 +81,8 @@ def explain(
 
     if plot is not None:
         check_writable(plot, [".png", ".svg", ".pdf"])
-    classifier: Any = load_model(model)
-    if hasattr(classifier, "sequence_ids"):
-        raise ValueError(f"{model} labels sequences, whose rows cannot be explained one by one")
-    if not hasattr(classifier, "explain"):
-        raise ValueError(
-            f"{model} is an AODE model, an average of networks, whose log-odds are not a sum over features"
-        )
-    classes = classifier.classes_.tolist()
-    sides = {
-        role: None if text is None else find_label(text, classes, f"--{role}")
-        for role, text in (("target", target), ("against", against))
-    }
-    if target is not None and sides["target"] == sides["against"]:
-        raise ValueError(f"--target and --against are the same class {target!r}")
+    classifier = _load(model)
+    sides = _sides(classifier.classes_.tolist(), target, against)
     table = read_for(classifier, data, Reading(separator, encoding, decimal))
     if row > len(table.frame):
         raise ValueError(f"{table.name} has {len(table.frame)} rows, so there is no row {row}")
@@ -112,6 +99,33 @@ def explain(
 
         save_picture(display.plot, plot)
         output().print(f"drawn in {plot}", soft_wrap=True)
+
+
+def _load(model: Path) -> Any:
+    """The classifier of a file, if its rows can be explained."""
+    from marginbayes.cli.models import load_model
+
+    classifier: Any = load_model(model)
+    if hasattr(classifier, "sequence_ids"):
+        raise ValueError(f"{model} labels sequences, whose rows cannot be explained one by one")
+    if not hasattr(classifier, "explain"):
+        raise ValueError(
+            f"{model} is an AODE model, an average of networks, whose log-odds are not a sum over features"
+        )
+    return classifier
+
+
+def _sides(classes: list[Any], target: str | None, against: str | None) -> dict[str, Any]:
+    """The two classes that are named; None for one that is not."""
+    from marginbayes.cli.labels import find_label
+
+    sides = {
+        role: None if text is None else find_label(text, classes, f"--{role}")
+        for role, text in (("target", target), ("against", against))
+    }
+    if target is not None and sides["target"] == sides["against"]:
+        raise ValueError(f"--target and --against are the same class {target!r}")
+    return sides
 
 
 def _print(display: EvidenceDisplay, where: str) -> None:
