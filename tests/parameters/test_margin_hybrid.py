@@ -385,7 +385,7 @@ def test_class_weights_of_the_estimator_are_costs_of_missing_margin() -> None:
     "arguments",
     [
         *({"B": 0.0}, {"B": np.inf}, {"target": "x"}, {"target": -1.0}, {"smoothing": 0.0}, {"kind": "floor"}),
-        *({"tol": -1.0}, {"max_iter": 0}, {"time_limit": 0.0}),
+        *({"tol": -1.0}, {"max_iter": 0}, {"time_limit": -1.0}),
     ],
 )
 def test_wrong_choices_are_refused_by_name(arguments: dict[str, Any]) -> None:

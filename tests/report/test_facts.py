@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 
 from marginbayes.report import summary
+from marginbayes.report.beside import is_outside
+from marginbayes.report.curves import curves
 from marginbayes.report.facts import facts
 from marginbayes.report.gaps import gap_grid
 from marginbayes.report.grid import Entry, Grid, Row
+from marginbayes.report.index import Index
 from marginbayes.report.markdown import as_markdown
 from marginbayes.report.page import render
 from marginbayes.report.results import outcomes
+from marginbayes.report.sections import section
 from marginbayes.study import Record, load_study
 from marginbayes.study.kinds import pack
+from marginbayes.study.statistics import Cell
 
 STUDIES = Path(__file__).parents[2] / "studies"
 ORDERS = 7
@@ -104,7 +109,7 @@ def test_the_summary_has_every_number_of_the_tables_of_the_page(name):
     cells = {part for line in text.splitlines() if line.startswith("|") for part in re.split(r" \| |[|()]| [↑↓]", line)}
     known = {cell.strip() for cell in cells}
     shown = {part.strip() for found in numbers.found.values() for part in found}
-    assert len(shown) > 20
+    assert len(shown) > 15
     assert {part.split(", ")[0] for part in shown} - known == set()
 
 
@@ -187,8 +192,8 @@ def test_wins_beside_the_paper_are_of_sets_for_which_it_has_both_numbers():
     assert outcome.wins("SBM", "NB", as_published=True) == (3, 3)
     text = summary(study, records)
     assert "| SM | 2/2 (18/14) | — | 0/0 (4/2) |" in text
-    assert "SM beats NB 2 times (2 significantly) on 2 sets" in text
-    assert "SBM beats NB 3 times (3 significantly) on 3 sets" in text
+    assert "SM beats NB 2 times at 68 % (2 at 95 %) on 2 sets" in text
+    assert "SBM beats NB 3 times at 68 % (3 at 95 %) on 3 sets" in text
 
 
 def test_gaps_are_the_largest_of_the_splits_in_per_cent_of_the_bound():
@@ -233,3 +238,49 @@ def test_training_rows_stand_beside_test_rows_where_the_paper_speaks_of_both():
     records = made(study)
     train, test = (100 * records[0].result[key] for key in ("train_accuracy", "accuracy"))
     assert f"| usps | parts-2 | {train:.2f} | {test:.2f} |" in summary(study, records)
+
+
+@pytest.mark.parametrize(
+    ("study", "experiment", "label"),
+    [
+        ("pernkopf2010", "figure3", "training rows"),
+        ("pernkopf2010", "figure9", "variables"),
+        ("pernkopf2010", "figure10", "features"),
+        ("guo2005", "figure6", "training rows"),
+        ("guo2005", "figure9", "training sequences"),
+        ("guo2005", "figure10", "training positions"),
+    ],
+)
+def test_curves_name_what_their_sizes_count(study, experiment, label):
+    found = load_study(STUDIES / f"{study}.toml").only([experiment])
+    assert curves(outcomes(found, made(found)[:4])[0]).label == label
+
+
+def test_accuracy_of_rows_that_all_learn_is_called_that_of_the_training_rows():
+    for name, methods in (("figure7", ["RO-CL"]), ("figure7", []), ("table8", [])):
+        study = load_study(STUDIES / "pernkopf2010.toml").only([name], ["iris", "corral"], methods)
+        text = " ".join(grid.title + grid.caption for o in outcomes(study, made(study)) for grid in facts(o))
+        assert ("ccuracy on the training rows" in text) == (name == "figure7")
+        assert ("test rows" in text) == ("folds" in text) == (name == "table8")
+
+
+def test_the_table_and_the_chart_of_a_classification_of_training_rows_say_so():
+    study = load_study(STUDIES / "peharz2012.toml").only(sets=["iris", "corral"], methods=["NB", "TAN"])
+    for whole, said in ((True, "on the training rows"), (False, "weighted by test rows")):
+        own = tuple(replace(e, protocol={"whole": True} if whole else {"folds": 2}) for e in study.experiments)
+        changed = replace(study, experiments=own)
+        outcome = outcomes(changed, made(changed))[0]
+        assert said in facts(outcome)[0].caption
+        assert ("mean accuracy on the training rows, %" in section(outcome, Index())) == whole
+
+
+@pytest.mark.parametrize(("tested", "outside"), [(100, False), (100_000, True)])
+def test_an_interval_without_width_is_replaced_by_that_of_wilson(tested, outside):
+    """Wilson's interval of n rightly classified rows of n begins at n / (n + 1.96²)."""
+    right, wrong = (Cell(rate, 0.0, tested, 1.0, ()) for rate in (100.0, 0.0))
+    assert is_outside(right, 99.5) == is_outside(wrong, 0.5) == outside
+    edge = 100 * tested / (tested + 1.959964**2)
+    assert not is_outside(right, edge)
+    assert is_outside(right, edge - 0.006)
+    assert not is_outside(wrong, 100 - edge)
+    assert is_outside(wrong, 100.006 - edge)

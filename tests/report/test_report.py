@@ -10,7 +10,6 @@ import pytest
 
 from marginbayes.report import summary, write_report
 from marginbayes.report.beside import beside
-from marginbayes.report.charts import critical_difference, lines, scatter
 from marginbayes.report.claims import judged
 from marginbayes.report.html import as_html
 from marginbayes.report.index import Index
@@ -296,30 +295,6 @@ def test_what_has_no_result_is_named_with_the_reason(records):
 def test_an_empty_run_gives_a_page_that_says_so(tmp_path):
     write_report(load_study(STUDY), Records(tmp_path / "none"), tmp_path / "r.html")
     assert "Nothing of this is finished yet" in (tmp_path / "r.html").read_text(encoding="utf-8")
-
-
-def test_higher_values_are_drawn_higher_and_later_ones_further_right():
-    svg = lines({"a": [(1, 10.0), (2, 30.0), (4, 20.0)]}, "x", "y")
-    points = [tuple(map(float, p.split(","))) for p in re.search(r'points="([^"]+)"', svg)[1].split()]
-    assert points[0][0] < points[1][0] < points[2][0]
-    assert points[1][1] < points[2][1] < points[0][1]
-
-
-def test_a_curve_of_one_point_is_a_dot():
-    drawn = lines({"a": [(1.0, 2.0)], "b": [(1.0, 3.0), (2.0, 4.0)]}, "x", "y")
-    assert drawn.count("<circle") == 1
-
-
-def test_charts_of_nothing_are_nothing_and_of_one_point_stand():
-    assert lines({}, "x", "y") == ""
-    assert scatter({}, "x", "y") == ""
-    assert "circle" in scatter({"a": (1.0, 5.0)}, "x", "y")
-
-
-def test_the_rank_diagram_names_every_method_and_draws_a_bar_for_each_group():
-    svg = critical_difference({"a": 1.2, "b": 2.0, "c": 2.8}, 1.0, [["a", "b"], ["b", "c"]])
-    assert svg.count('class="bar"') == 3
-    assert all(f"{name} ({rank:.2f})" in svg for name, rank in {"a": 1.2, "b": 2.0, "c": 2.8}.items())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -33,7 +33,7 @@ def _wins(outcome: Findings, claim: Claim) -> str:
     if not pairs:
         return NOTHING
     counts = [
-        f"{a} beats {b} {some} times ({sure} significantly) on {len(outcome.comparable(a, b))} sets"
+        f"{a} beats {b} {some} times at 68 % ({sure} at 95 %) on {len(outcome.comparable(a, b))} sets"
         for a, b in pairs
         for some, sure in [outcome.wins(a, b, as_published=True)]
     ]

@@ -10,9 +10,12 @@ import numpy as np
 from marginbayes.report.grid import Entry, Grid, Row, entry
 from marginbayes.report.results import Findings
 from marginbayes.study.records import Record
+from marginbayes.study.spec import Experiment
 
 __all__ = ["Curves", "curve_grid", "curves"]
 
+# What a size is where a rule generates the set; elsewhere it is so many rows, or positions of sequences, that learn.
+COUNTED = {"random-distribution": "variables", "class-trees": "features", "skewed-chain": "training sequences"}
 Place = Mapping[str, list[tuple[float, Record]]]
 
 
@@ -51,7 +54,14 @@ def curves(outcome: Findings) -> Curves | None:
     done = {r.method for r in outcome.records}
     methods = tuple(m.name for m in experiment.methods if m.name in done)
     measure = "conditional log-likelihood of the training rows" if likely else "accuracy, %"
-    return Curves("missing features" if missing else "size", measure, 1 if likely else 2, methods, found)
+    return Curves("missing features" if missing else _size(experiment), measure, 1 if likely else 2, methods, found)
+
+
+def _size(experiment: Experiment) -> str:
+    """What the sizes of a protocol count, if it is the same for all sets."""
+    rest = "training positions" if experiment.kind == "label" else "training rows"
+    counted = {COUNTED.get(name, rest) for name in experiment.sets}
+    return counted.pop() if len(counted) == 1 else "size"
 
 
 def curve_grid(found: Curves) -> Grid:

@@ -18,22 +18,28 @@ __all__ = ["order_grids"]
 # Statistics over random orders, and what the paper calls them.
 STATISTICS = {"mean ± std": "mean", "median": "median", "worst on train": "min", "best on train": "max"}
 CAPTION = (
-    "Accuracy on the test rows in per cent over {orders} random orders, averaged over folds. Worst and best on train: "
-    "of the order with the lowest and the highest rate on the training rows. Likelihood: conditional log-likelihood of "
-    "the training rows, summed over folds, mean ± standard deviation over the orders. Means of published numbers are "
-    "over the same sets; the weighted mean is weighted by test rows."
+    "Accuracy on the {rows} in per cent over {orders} random orders{means}. Worst and best on train: of the order with "
+    "the lowest and the highest rate on the training rows. Likelihood: conditional log-likelihood of the training "
+    "rows{sums}, mean ± standard deviation over the orders. Means of published numbers are over the same sets; the "
+    "weighted mean is weighted by {rows}."
 )
+TESTED = {"rows": "test rows", "means": ", averaged over folds", "sums": ", summed over folds"}
+WHOLE = {"rows": "training rows", "means": "", "sums": ""}
 
 
 def order_grids(outcome: Findings) -> list[Grid]:
     """One method: how its accuracy spreads over random orders. Several: likelihood and accuracy of each."""
     if len(outcome.methods) == 1:
         return [_spread(outcome, outcome.methods[0])]
-    rows = "training rows" if outcome.experiment.protocol.get("whole") else "test rows"
     return [
         _by_method(outcome, "Conditional log-likelihood of the training rows", "train_cll"),
-        _by_method(outcome, f"Accuracy on the {rows}, in per cent", "test_accuracies"),
+        _by_method(outcome, f"Accuracy on the {_words(outcome)['rows']}, in per cent", "test_accuracies"),
     ]
+
+
+def _words(outcome: Findings) -> Mapping[str, str]:
+    """What the numbers are of."""
+    return WHOLE if outcome.is_whole else TESTED
 
 
 def _by_method(outcome: Findings, title: str, key: str) -> Grid:
@@ -82,7 +88,7 @@ def _spread(outcome: Findings, method: str) -> Grid:
     if len(rows) > 1:
         rows += [_mean(columns, cells, published, weighted) for weighted in (False, True)]
     drawn = sorted({len(_each_order(found, "train_cll")) for found in cells.values()})
-    caption = CAPTION.format(orders=" or ".join(map(str, drawn)))
+    caption = CAPTION.format(orders=" or ".join(map(str, drawn)), **_words(outcome))
     return Grid("", caption, ("data set", *(c.title for c in columns), "likelihood"), tuple(rows))
 
 

@@ -34,6 +34,11 @@ class Findings:
         """Methods with at least one finished cell, in the order of the study."""
         return [m.name for m in self.experiment.methods if any(m.name in cells for cells in self.table.values())]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows learn and are tested, so that accuracies are those on the training rows."""
+        return bool(self.experiment.protocol.get("whole"))
+
     def missing(self) -> list[tuple[str, str]]:
         """What has no result, and why: sets that cannot be had, methods too long for a set, tasks not run yet."""
         found = [*self.experiment.absent.items()]

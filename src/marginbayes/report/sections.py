@@ -58,7 +58,8 @@ def _rank_diagram(outcome: Findings) -> str:
 def _time_chart(outcome: Findings) -> str:
     averages = outcome.averages(weighted=False)
     points = {m: (sum(c[m].seconds for c in outcome.shared().values()), averages[m]) for m in averages}
-    chart = scatter(points, "seconds of all fits", "mean accuracy, %", "Accuracy against time")
+    rows = " on the training rows" if outcome.is_whole else ""
+    chart = scatter(points, "seconds of all fits", f"mean accuracy{rows}, %", "Accuracy against time")
     return f"<h3>Accuracy against time</h3>{chart}" if len(points) > 1 else ""
 
 
@@ -79,7 +80,7 @@ def _traces(outcome: Findings) -> str:
             "bound": [(t, b) for t, _, b in trace if b is not None],
         }
         title = f"{record.dataset}, {record.method}, {record.split}"
-        charts.append(lines(series, "seconds", "margin score", log_x=True, title=title))
+        charts.append(lines(series, "seconds", "margin score", log_x=True, steps=True, title=title))
     return f"<h3>Objective and bound over time</h3>{''.join(charts)}" if charts else ""
 
 

@@ -26,10 +26,12 @@ def accuracy_grid(outcome: Findings) -> Grid:
         if cells
     ]
     rows += [*_means(outcome), *(_costs(outcome) if outcome.shared() else ())]
-    caption = "Accuracy in per cent with 95 % intervals."
+    measure, tested = ("Accuracy on the training rows", "") if outcome.is_whole else ("Accuracy", "test ")
+    caption = f"{measure} in per cent with 95 % intervals."
     if outcome.averages(weighted=False):
         caption += (
-            " The last rows are over the sets that all methods finished; the weighted mean is weighted by test rows."
+            " The last rows are over the sets that all methods finished; the weighted mean is weighted by "
+            f"{tested}rows."
         )
     return Grid("", caption, ("data set", *methods), tuple(rows))
 
