@@ -283,6 +283,7 @@ def test_numbers_that_are_text_are_noted_with_what_keeps_them_so(run: Run, tmp_p
     numbers = 1000.5 + np.arange(180) % 60 * 13.25
     for name, cells, said in (
         ("thousands.csv", [f'"{x:,.2f}"' for x in numbers], "have commas between thousands"),
+        ("small.csv", [f'"{x:,}"' for x in range(500, 20_000, 650)], "have commas between thousands"),
         ("points.csv", [f"{x:.2f}" for x in numbers], "are text; read it with --decimal . or convert it to numbers"),
     ):
         path = tmp_path / name

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import OrdinalEncoder
 
 from marginbayes import AODEClassifier, BayesNetClassifier, Dag
+from marginbayes.data.frame import read_frame
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -472,3 +473,8 @@ def test_numbers_that_are_not_cut_are_not_taken_for_identifiers() -> None:
         UserWarning, match=f"'x0' has {N} different values in {N} rows, .*let a discretizer such as 'mdlp'"
     ):
         BayesNetClassifier("nb", discretizer=None).fit(RNG.normal(size=(N, 1)), LABEL)
+
+
+def test_whole_numbers_of_polars_of_any_width_are_read() -> None:
+    frame = pl.DataFrame({"a": [1, None, 3]}, schema={"a": pl.Int128})
+    np.testing.assert_array_equal(read_frame(frame).column(0).values, [1.0, np.nan, 3.0])

@@ -83,3 +83,14 @@ def test_a_holdout_keeps_both_tables_as_they_are() -> None:
     assert task.X_train is X
     assert task.rows.tolist() == [0]
     assert task.y_test.tolist() == ["a"]
+
+
+def test_weights_go_with_their_rows_by_position() -> None:
+    X, y = pd.DataFrame({"x": range(8)}), np.array([0, 1] * 4)
+    weights = pd.Series(np.arange(8.0)).sort_values(ascending=False)
+    for own in (weights, weights.tolist()):
+        for task in stratified_tasks(X, y, 2, sample_weight=own):
+            np.testing.assert_array_equal(task.weights, 7.0 - task.X_train["x"])
+        np.testing.assert_array_equal(holdout(X, y, X, y, own).weights, 7.0 - np.arange(8))
+    with pytest.raises(ValueError, match="8 rows to train with"):
+        next(stratified_tasks(X, y, 2, sample_weight=[1.0]))

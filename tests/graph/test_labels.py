@@ -103,3 +103,7 @@ def test_the_estimated_width_of_a_text_is_not_below_its_width_in_a_wide_font(tex
     font = FontProperties(family="DejaVu Sans", size=13)
     width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)
     assert text_width(text) >= width - 0.5  # the font's own widths are hinted to parts of a pixel
+
+
+def test_no_room_at_all_is_no_error() -> None:
+    assert len(set(shorten_all(["male", "female"], -3.0))) == 2

@@ -226,9 +226,24 @@ def test_the_parts_are_learned_with_the_smoothing_of_the_combination() -> None:
     assert found.members != few.learn(network.schema, TAN, rows).members
 
 
-def test_a_parameter_of_the_usual_base_can_be_set() -> None:
-    learner = ConvexCombination(smoothing=2.0).set_params(base__B=3.0)
-    assert (learner.base.B, learner.base.smoothing) == (3.0, 2.0)
+def test_a_parameter_of_the_usual_base_can_be_set_with_the_smoothing_beside_it() -> None:
+    for learner in (ConvexCombination(smoothing=2.0), ConvexCombination()):
+        learner.set_params(base__B=3.0, smoothing=2.0)
+        assert (learner.base.B, learner.base.smoothing) == (3.0, 2.0)
+
+
+def test_a_grid_of_smoothings_reaches_the_parts() -> None:
+    network, rows = problem(2)
+    plain = ConvexCombination(2, smoothing=20.0, random_state=1).learn(network.schema, TAN, rows)
+    tuned = ConvexCombination(2, random_state=1, tune={"smoothing": [20.0]}).learn(network.schema, TAN, rows)
+    assert tuned.result.members == plain.members
+
+
+def test_without_smoothing_the_parts_are_learned_as_usual() -> None:
+    network, rows = problem(2)
+    found = ConvexCombination(2, smoothing=0.0, normalize="plain", random_state=1).learn(network.schema, TAN, rows)
+    same = ConvexCombination(2, base=MarginHybrid(), normalize="plain", random_state=1).learn(network.schema, TAN, rows)
+    assert found.members == same.members
 
 
 BASES = [MaximumLikelihood(), Tuned(MaximumLikelihood(), {"smoothing": np.array([1.0, 5.0])}, cv=2, random_state=0)]

@@ -68,6 +68,7 @@ def make_plan(
         return _against_file(table, testing.test, reading, target, drop, weight, categorical, testing.sequence)
     rows = training(table, target, drop, weight, testing.sequence)
     note_columns(table, rows, categorical)
+    _note_weightless(rows)
     if testing.split:
         return _by_split(rows, table)
     return _by_folds(rows, table, testing)
@@ -106,6 +107,14 @@ def _by_folds(rows: Training, table: Table, testing: Testing) -> FoldPlan:
     return _plan(tasks, folds * testing.repeats, classes, rows, table, how, settings, _ids(rows.X, rows))
 
 
+def _note_weightless(rows: Training) -> None:
+    if rows.weights is None:
+        return
+    lost = [str(label) for label in sorted(set(rows.y.tolist()) - set(rows.y[rows.weights > 0].tolist()))]
+    if lost:
+        note(f"all rows of these classes have the weight zero, so that nothing is learned of them: {some(lost)}")
+
+
 def _note_small(small: dict[Any, int], folds: int) -> None:
     alone = [str(label) for label, n in small.items() if n == 1]
     few = [f"{label} ({n})" for label, n in small.items() if n > 1]
@@ -135,6 +144,7 @@ def _against_file(
         if name not in other.frame.columns:
             check_column(name, table)
     rows = training(table, target, [name for name in drop if name in table.frame.columns], weight, sequence)
+    _note_weightless(rows)
     note_columns(table, rows, categorical)
     unused = drop if weight is None else (*drop, weight)  # tested rows count once each, whatever they weigh
     asked = training(other, rows.target, [name for name in unused if name in other.frame.columns], sequence=sequence)

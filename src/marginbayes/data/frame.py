@@ -174,7 +174,7 @@ def _series_column(name: str, series: nw.Series[Any]) -> Column:
 
 def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:
     """Numbers as float64, NaN where missing; Arrow would refuse to cast whole numbers that have to be rounded."""
-    if not series.dtype.is_integer():
+    if not series.dtype.is_integer() or series.implementation.is_polars():
         return np.asarray(series.cast(nw.Float64).to_numpy())
     values = series.fill_null(0).to_numpy().astype(np.float64)
     values[series.is_null().to_numpy()] = np.nan

@@ -17,6 +17,8 @@ __all__ = ["CODE", "Doubt", "doubt_of"]
 
 # What programs do not write for a number: zeros in front, or a whole number before an exponent without a sign.
 CODE = r"\s*(?:0\d+|\d+[eE]\d+)\s*"
+# Each comma has three digits behind it, and no more than three before it.
+THOUSANDS = r"[^,]*|\s*[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?\s*"
 # A column of fewer levels is a category; one is nearly numeric with at most such a share of other cells.
 MANY_LEVELS, FEW_TEXTS = 5, 0.3
 
@@ -53,10 +55,12 @@ def doubt_of(levels: Sequence[Hashable], codes: NDArray[Any], *, whole: bool = F
         return Doubt(f"{n_odd} of its {n} cells, {shown} {verb}", f"mend {it}, or make {it} missing")
     if not all(isinstance(v, str) for v in levels):
         return None
+    if all(_is_number(str(v).replace(",", "")) for v in levels) and all(
+        re.fullmatch(THOUSANDS, str(v)) for v in levels
+    ):
+        return Doubt(f"its numbers, {shown} have commas between thousands", "take the commas out")
     if all(_is_number(str(v).replace(",", ".")) for v in levels):
         return Doubt(f"its numbers, {shown} have a comma", "write a point for it", ",")
-    if all(_is_number(str(v).replace(",", "")) for v in levels):
-        return Doubt(f"its numbers, {shown} have commas between thousands", "take the commas out")
     return None
 
 

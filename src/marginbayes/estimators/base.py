@@ -105,7 +105,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             The true classes, of any type that `fit` takes.
         sample_weight : array of shape (n_samples,), default=None
         """
-        return float(super().score(X, check_labels(y), sample_weight))
+        return float(super().score(X, check_labels(y, warn=False), sample_weight))
 
     def _shifted(self, joint: Floats, prior: Any) -> Floats:
         if prior is None:

@@ -142,14 +142,14 @@ def _target_name(y: Any, features: tuple[str, ...]) -> str:
     return name
 
 
-def check_labels(y: Any) -> NDArray[Any]:
+def check_labels(y: Any, *, warn: bool = True) -> NDArray[Any]:
     """Labels as an array of one type, none of them missing."""
     kind = getattr(getattr(y, "dtype", None), "kind", None)
     if kind in NULLABLE and not isinstance(y.dtype, np.dtype) and not y.isna().any():
         y = y.to_numpy(dtype=NULLABLE[kind])  # which would become floats else
     elif kind == "O":
         y = np.asarray(y)  # so that categories keep their type
-    y = column_or_1d(as_array(y) if isinstance(y, Sequence) else y, warn=True)
+    y = column_or_1d(as_array(y) if isinstance(y, Sequence) else y, warn=warn)
     if y.dtype.kind == "O":
         for row, label in enumerate(y):
             if is_missing(label):

@@ -42,10 +42,10 @@ class Task:
     weights: Floats | None = field(default=None, repr=False)
 
 
-def holdout(X_train: Any, y_train: Any, X_test: Any, y_test: Any, sample_weight: Floats | None = None) -> Task:
+def holdout(X_train: Any, y_train: Any, X_test: Any, y_test: Any, sample_weight: Any = None) -> Task:
     """The one task of training on one table and testing on another."""
-    truth = np.asarray(y_test)
-    return Task(0, 0, X_train, np.asarray(y_train), X_test, truth, np.arange(len(truth)), sample_weight)
+    truth, labels = np.asarray(y_test), np.asarray(y_train)
+    return Task(0, 0, X_train, labels, X_test, truth, np.arange(len(truth)), _weights(sample_weight, len(labels)))
 
 
 def stratified_tasks(
@@ -54,7 +54,7 @@ def stratified_tasks(
     n_folds: int = 5,
     n_repeats: int = 1,
     random_state: int | None = 0,
-    sample_weight: Floats | None = None,
+    sample_weight: Any = None,
 ) -> Iterator[Task]:
     """Tasks of a stratified cross-validation, one for each fold of each repetition.
 
@@ -71,18 +71,19 @@ def stratified_tasks(
         How often to deal the rows anew.
     random_state : int or None
         Seed; None draws one.
-    sample_weight : array of shape (n_samples,) or None
+    sample_weight : array-like of shape (n_samples,) or None
         Weights to train with; folds and tests count rows.
     """
     labels = np.asarray(y)
     codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)[1:]
     _check(n_folds, n_repeats, int(sizes[sizes > 1].sum()))
+    weights = _weights(sample_weight, len(labels))
     rng = np.random.default_rng(random_state)
     for repeat in range(n_repeats):
         dealt = _deal(codes, sizes, n_folds, rng)
         for fold in range(n_folds):
             test, train = np.flatnonzero(dealt == fold), np.flatnonzero(dealt != fold)
-            yield task_of(X, labels, train, test, (repeat, fold), sample_weight)
+            yield task_of(X, labels, train, test, (repeat, fold), weights)
 
 
 def task_of(
@@ -107,6 +108,16 @@ def _deal(codes: Rows, sizes: Rows, n_folds: int, rng: np.random.Generator) -> R
     dealt = np.full(len(codes), -1, np.intp)
     dealt[order] = np.arange(len(order)) % n_folds
     return dealt
+
+
+def _weights(sample_weight: Any, n: int) -> Floats | None:
+    """Weights by position, as labels are taken."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has the shape {weights.shape}, but there are {n} rows to train with")
+    return weights
 
 
 def _take(X: Any, rows: Rows) -> Any:

@@ -53,6 +53,7 @@ def shorten_all(names: Iterable[str], limit: float = LABEL) -> tuple[str, ...]:
     >>> shorten_all(["blood_pressure_systolic_first_24_hours", "blood_pressure_diastolic_first_24_hours"])
     ('blood_…systolic…_hours', 'blood_…diastolic…hours')
     """
+    limit = max(0.0, limit)
     clean = ["".join(c if c.isprintable() else " " for c in name) for name in names]
     kept: dict[str, frozenset[int]] = dict.fromkeys(clean, frozenset())
     labels = {name: _cut(name, frozenset(), limit) for name in kept}
@@ -81,7 +82,7 @@ def _differences(group: Sequence[str], room: float) -> dict[str, set[int]]:
     found = {}
     for name in group:
         core, end = name[start : len(name) - same], len(name) - same
-        if text_width(core) > room:
+        if core and text_width(core) > room:
             words = _WORD.findall(core)
             first, last = min(len(words[0]), WORD), min(len(words[-1]), WORD)
             found[name] = {*range(start, start + first), *range(end - last, end)}

@@ -62,7 +62,7 @@ class ConvexCombination(ParameterLearner):
     D : float, default=1e3
         Pull towards equal weights. From ``certificate.evidence["equal_from"]`` on, all weights are exactly equal.
     base : ParameterLearner or None, default=None
-        What learns on each part; None is ``MarginHybrid()``.
+        What learns on each part; None is ``MarginHybrid()`` with this smoothing.
     B : float, default=1.0
         Cost of missing margin.
     tol : float, default=1e-6
@@ -76,8 +76,8 @@ class ConvexCombination(ParameterLearner):
         Where two parents of a feature are not joined (Proposition 2 of Guo et al. 2005 fails), return tables whose rows
         sum to less than one, instead of refusing.
     smoothing : float, default=1.0
-        Of the maximum-likelihood tables (Laplace) that say which network is likeliest, and that families without the
-        class have.
+        Of the parts, where `base` is None; and of the maximum-likelihood tables (Laplace) that say which network is
+        likeliest, and that families without the class have.
     tune : bool or dict, default=False
         Choose parameters by held-out accuracy: True takes the grid ``ConvexCombination.GRID`` of D, a dict maps names
         of parameters (``base__B``, say) to the values to try. For another D, B or way to normalise the parts are not
@@ -140,8 +140,8 @@ class ConvexCombination(ParameterLearner):
         previous : CombinationResult, default=None
             Of the same graph and rows: if its parts were learned alike, they are not learned again.
         """
-        if self.tune:  # with the base there is, whose parameters may be in the grid
-            return learn_tuned(clone(self).set_params(base=self._base()), schema, dag, rows)
+        if self.tune:
+            return learn_tuned(self, schema, dag, rows)
         start = time.perf_counter()
         n_parts = self._check(rows)
         check_normalize(self.normalize, self.smoothing)
@@ -181,15 +181,25 @@ class ConvexCombination(ParameterLearner):
         checks.whole("random_state", self.random_state, none=True)
         return int(n_parts)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; with `deep` those of the base, too, the usual one where there is none."""
+        own: dict[str, Any] = super().get_params(deep)
+        usual = self._base().get_params() if deep and self.base is None else {}
+        return own | {f"base__{name}": value for name, value in usual.items()}
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of the base (``base__B``) make it the usual one where there is none."""
-        if self.base is None and "base" not in params and any(name.startswith("base__") for name in params):
-            self.base = self._base()
-        super().set_params(**params)
+        nested = {name: value for name, value in params.items() if name.startswith("base__")}
+        # First what the base is made of.
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})
+        if nested:
+            self.base = self._base().set_params(**{name.removeprefix("base__"): v for name, v in nested.items()})
         return self
 
     def _base(self) -> ParameterLearner:
-        return MarginHybrid(smoothing=self.smoothing) if self.base is None else self.base
+        if self.base is not None:
+            return self.base
+        return MarginHybrid(smoothing=self.smoothing) if self.smoothing else MarginHybrid()
 
     def _recipe(self, n_parts: int) -> str | None:
         """A digest of all that the members depend on besides graph and rows; None for a base that has none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 
 from marginbayes.report.grid import Entry, Grid, Row
@@ -40,6 +41,6 @@ def _row(row: Row, index: Index) -> str:
 def _entry(found: Entry, index: Index) -> str:
     text = index.opens(escape(found.text), *found.records) if found.text else ""
     below = ", ".join(escape(part) for part in (found.published, found.difference) if part)
-    sorted_by = "" if found.value is None else f' data-value="{found.value}"'
+    sorted_by = "" if found.value is None else f' data-value="{"Infinity" if found.value == math.inf else found.value}"'
     mark = f' class="{found.mark}"' if found.mark else ""
     return f"<td{sorted_by}{mark}>{text}{f'<small>{below}</small>' if below else ''}</td>"

@@ -88,7 +88,7 @@ def rank_grid(found: Ranking, outcome: Findings) -> Grid:
 
 
 def times_grid(outcome: Findings) -> Grid:
-    """Seconds of structure learning in per cent of the slowest method's, as a paper prints them."""
+    """Seconds of structure learning in per cent of the last method's, as a paper prints them."""
     methods, published = outcome.methods, outcome.experiment.published
     rows = []
     for name, shares in outcome.relative_times().items():

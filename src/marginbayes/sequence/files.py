@@ -76,7 +76,7 @@ def _from_dict(document: Any) -> SequenceLabeler:
     labeler = SequenceLabeler(model.window, model.order, sequence=document["sequence"], decoding=document["decoding"])
     if document["parameters"] is not None:
         labeler.set_params(parameters=document["parameters"])
-    set_columns(labeler, document["columns"])
+    set_columns(labeler, document["columns"], schema.names[1:], document["sequence"] is not None)
     labeler.ids_given_ = document["ids"]
     labeler.classes_ = schema.target.labels
     labeler.schema_, labeler.model_ = schema, model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,17 @@ def columns_of(estimator: Any) -> int | list[str]:
     return int(estimator.n_features_in_) if names is None else [str(name) for name in names]
 
 
-def set_columns(estimator: Any, columns: Any) -> None:
-    """Tell an estimator what `columns_of` said."""
+def set_columns(estimator: Any, columns: Any, features: Sequence[str], others: int = 0) -> None:
+    """Tell an estimator what `columns_of` said; so many other columns are no features."""
     if isinstance(columns, int) and not isinstance(columns, bool):
+        if columns != len(features) + others:
+            raise ValueError(f'"columns" is {columns}, but there are {len(features) + others}')
         estimator.n_features_in_ = columns
         return
     if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
         raise ValueError('"columns" is neither a number nor a list of names')
+    if len(columns) != len(features) + others or not {*features} <= {*columns}:
+        raise ValueError('"columns" are not those of the features')
     estimator.feature_names_in_ = np.array(columns, dtype=object)
     estimator.n_features_in_ = len(columns)
 

@@ -64,7 +64,7 @@ def _from_dict(document: Any) -> MultiLabelClassifier:
     classifier = MultiLabelClassifier(tree=tree, decoding=document["decoding"])
     if document["parameters"] is not None:
         classifier.set_params(parameters=document["parameters"])
-    set_columns(classifier, document["columns"])
+    set_columns(classifier, document["columns"], schema.names[n:])
     classes = [variable.labels for variable in schema.variables[:n]]
     classifier.flat_, classifier.classes_ = flat, classes[0] if flat else classes
     classifier.schema_, classifier.model_ = schema, model

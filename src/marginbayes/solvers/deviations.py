@@ -39,7 +39,7 @@ class Deviations:
     def of(cls, cells: NDArray[np.int32], sizes: Sequence[int]) -> Deviations:
         """Deviations of rows x families of cells, -1 where something is missing; `sizes` are the families' cells."""
         bounds = np.concatenate([[0], np.cumsum(sizes)])
-        missing = bounds[-1] + np.arange(len(sizes), dtype=np.int32)
+        missing = (bounds[-1] + np.arange(len(sizes))).astype(np.int32)
         counts = np.zeros(bounds[-1] + len(sizes), np.int64)
         step = max(1, 2**20 // max(1, len(sizes)))  # a few megabytes at a time
         parts = [slice(first, first + step) for first in range(0, len(cells), step)]

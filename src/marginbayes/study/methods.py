@@ -71,6 +71,8 @@ def _structure(name: str, options: Options, seed: int) -> Any:
     inner = options.get("inner_parameters")
     if isinstance(inner, Mapping):
         own = {key: value for key, value in inner.items() if key != "learner"}
+        if "learner" not in inner:
+            raise ValueError("inner_parameters lacks its learner, such as 'ConditionalLikelihood'")
         options = {**options, "inner_parameters": _learner(inner["learner"], own, parameters, seed)}
     return _learner(name, options, structure, seed)
 

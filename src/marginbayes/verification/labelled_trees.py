@@ -141,7 +141,8 @@ class LabelledTrees:
         for k in reversed(self.below_first):
             parent = self.parents[k]
             above = self.weights[:, None] if parent < 0 else shares[parent]
-            both = above[:, :, None] * np.exp(tables[k] + inner[k][:, None, :] - words[k][:, :, None])
+            base = np.where(np.isfinite(words[k]), words[k], 0.0)  # what cannot be has no share of it
+            both = above[:, :, None] * np.exp(tables[k] + inner[k][:, None, :] - base[:, :, None])
             totals[k] += both.sum(axis=0)
             shares[k] = both.sum(axis=1)
             loss += float((shares[k] * (np.arange(self.cards[k]) != self.labels[:, [k]])).sum())
@@ -153,5 +154,7 @@ class LabelledTrees:
 
 def _log_sum(scores: Floats) -> Floats:
     """Logarithm of the sum of exponentials over the last axis."""
-    peak = scores.max(axis=2)
-    return np.asarray(peak + np.log(np.exp(scores - peak[:, :, None]).sum(axis=2)))
+    top = scores.max(axis=2)
+    peak = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(peak + np.log(np.exp(scores - peak[:, :, None]).sum(axis=2)))

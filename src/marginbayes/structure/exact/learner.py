@@ -153,11 +153,11 @@ class ExactMargin(StructureLearner):
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure of greatest soft margin for these rows, and its certificate; Ctrl-C keeps the best so far."""
         self.check()
+        if self.method == "milp" or self.k > 1:
+            return self._learn_by_programs(schema, rows)
         if self.time_limit is not None:
             _compile_kernels()
         began = time.perf_counter()
-        if self.method == "milp" or self.k > 1:
-            return self._learn_by_programs(schema, rows)
         file = Checkpoint(self.checkpoint, self.checkpoint_seconds)
         with interruptible() as wished:
             instance = self._instance(schema, rows)
