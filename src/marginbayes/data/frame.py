@@ -122,17 +122,20 @@ def _without_views(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
         views = [field.name for field in native.schema if str(field.type) == "string_view"]
         return frame.with_columns(nw.col(*views).cast(nw.String)) if views else frame
     if frame.implementation.is_pandas():
-        types = {name: type_ for name, type_ in native.dtypes.items() if str(type_) == "string_view[pyarrow]"}
-        return (
-            nw.from_native(native.astype({k: type(v)(_arrow_string()) for k, v in types.items()})) if types else frame
-        )
+        views = [name for name, kind in native.dtypes.items() if str(kind) == "string_view[pyarrow]"]
+        plain = native.copy(deep=False) if views else native
+        for name in views:
+            plain[name] = _plain_strings(native[name])
+        return nw.from_native(plain) if views else frame
     return frame
 
 
-def _arrow_string() -> Any:
+def _plain_strings(column: Any) -> Any:
+    """A pandas column of views of strings as one of strings; pandas itself cannot convert all of them."""
     import pyarrow  # which whoever has views of strings has
 
-    return pyarrow.string()
+    cells = pyarrow.array(column.array).cast(pyarrow.string())
+    return type(column)(type(column.array)(cells), index=column.index)
 
 
 def array_names(n: int) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ class TunedMargin(StructureLearner):
         from marginbayes.structure.exact.learner import ExactMargin
 
         if isinstance(self.class_parents, str) and self.class_parents != "k+1":
-            raise ValueError(f"class_parents={self.class_parents!r} is not known; say 'k+1', or a number from 0 to 2")
+            raise ValueError(f"class_parents={self.class_parents!r} must be 'k+1', or a whole number from 0 to 2")
         own: Any = k + 1 if self.class_parents == "k+1" else self.class_parents
         return ExactMargin(
             self.margin,
