@@ -70,6 +70,16 @@ def test_weights_are_those_of_training_and_tested_rows_count_once(
     assert (plain != BayesNetClassifier("nb").fit(X, y, sample_weight=times).predict(X)).any()  # the weights matter
 
 
+def test_a_class_whose_rows_weigh_nothing_is_noted(run: Run, table: Path, tmp_path: Path) -> None:
+    data = datasets.read_table(table)
+    data["times"] = (data["outcome"] == "well").astype(int)
+    data.to_csv(tmp_path / "w.csv", index=False)
+    for asked in ((), ("--test", table)):
+        noted = run("evaluate", tmp_path / "w.csv", "-t", "outcome", "-s", "nb", "--weight", "times", *asked).stderr
+        told = " ".join(noted.split())
+        assert "all rows of these classes have the weight zero, so that nothing is learned of them" in told
+
+
 def test_the_column_of_weights_is_not_the_target(run: Run, table: Path) -> None:
     result = run("evaluate", table, "-t", "outcome", "--weight", "outcome", code=2)
     assert "'outcome' is the target; it cannot have the weights too (--weight)" in result.stderr

@@ -53,3 +53,12 @@ def test_a_certificate_of_more_targets_than_can_be_enumerated_is_checked() -> No
     report = verify(clf.certificate_.to_document(), codes)
     assert report.objective == pytest.approx(clf.certificate_.objective, rel=1e-9)
     assert report.gap < 1e-3
+
+
+def test_a_level_that_cannot_be_has_no_share() -> None:
+    evidence = {"label_cardinalities": [2, 2], "parents": [-1, 0], "cardinalities": [2]}
+    trees = LabelledTrees(evidence, np.array([[0, 1], [0, 1], [0, 1]]), np.ones(2))
+    vector = np.zeros(len(trees.true_features()))
+    vector[2:4] = -np.inf  # below the first level of the first label nothing can be
+    expected, _ = trees.expected(vector, 0.0)
+    np.testing.assert_allclose(expected[:6], [0.0, 2.0, 0.0, 0.0, 1.0, 1.0])
