@@ -108,15 +108,15 @@ def by_clarabel(design: Design, rows: MarginRows, B: float, target: float, limit
     return {"status": problem.status, "value": value, "cpu": cpu, "alone": alone}
 
 
-def ratio(names: list[str], limit: float) -> None:
+def ratio(names: list[str], structures: list[str], cells: list[tuple[float, float]], limit: float) -> None:
     """Print both times for each set, structure and setting; `limit` is of the clock."""
-    for name, structure in product(names, STRUCTURES):
+    for name, structure in product(names, structures):
         data = encoded(name)
         dag = data.graph(structure)
         design = Design.of(dag, data.train)
         rows = distinct_rows(design)
         MarginHybrid(max_iter=2).learn(data.schema, dag, data.train)  # the compiler's time does not count
-        for B, target in RATIO_CELLS:
+        for B, target in cells:
             began = time.process_time()
             ours = MarginHybrid(B, target).learn(data.schema, dag, data.train).certificate
             cpu = time.process_time() - began
@@ -229,10 +229,11 @@ def main() -> None:
         "--limit", type=float, default=LIMIT, help="seconds for a cell of the grid (processor), or for Clarabel (clock)"
     )
     arguments = parser.parse_args()
+    cells = list(product(arguments.costs, arguments.targets))
     if arguments.what == "ratio":
-        ratio(arguments.sets or ["vehicle", "satimage"], arguments.limit)
+        wanted = [cell for cell in RATIO_CELLS if cell in cells]
+        ratio(arguments.sets or ["vehicle", "satimage"], arguments.structures, wanted, arguments.limit)
     elif arguments.what == "grid":
-        cells = list(product(arguments.costs, arguments.targets))
         grid(arguments.sets or list(SETS), arguments.structures, cells, arguments.file, arguments.limit)
     else:
         table(arguments.file)
