@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -257,6 +258,18 @@ def test_limits_keep_the_best_and_say_so(limit: dict[str, Any], status: str) -> 
     found = MarginHybrid(3.0, 4.0, **limit).learn(network.schema, TAN, rows)
     assert found.certificate.status == status
     verify(found.certificate.to_document(), rows.codes, rows.weights)
+
+
+def test_what_is_compiled_at_its_first_use_does_not_count_as_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, ahead = time.perf_counter, []
+    monkeypatch.setattr(time, "perf_counter", lambda: real() + sum(ahead))
+    monkeypatch.setattr("marginbayes.parameters.hybrid._compile_kernels", lambda: ahead.append(1e6))
+    network, rows = problem(3, NB)
+    MarginHybrid().learn(network.schema, NB, rows)
+    assert not ahead  # without a limit there is no need
+    found = MarginHybrid(time_limit=1000.0).learn(network.schema, NB, rows)
+    assert ahead == [1e6]
+    assert found.certificate.status == "optimal"
 
 
 def test_rows_without_any_weight_give_what_smoothing_alone_says() -> None:

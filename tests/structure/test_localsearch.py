@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import combinations, pairwise, permutations, product
@@ -326,6 +327,17 @@ def test_without_rounds_or_time_the_start_is_returned(method: str) -> None:
         assert result.dag == dag_of(schema.names, naive(Oracle(rows)))
         assert result.status == status
         assert result.score == result.start == pytest.approx(Oracle(rows).score(naive(Oracle(rows))))
+
+
+def test_what_is_compiled_at_its_first_use_does_not_count_as_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, ahead = time.perf_counter, []
+    monkeypatch.setattr(time, "perf_counter", lambda: real() + sum(ahead))
+    monkeypatch.setattr("marginbayes.structure.localsearch._compile_kernels", lambda: ahead.append(1e6))
+    schema, rows = random_rows(1)
+    LocalSearch("cl", "hc").learn(schema, rows)
+    assert not ahead  # without a limit there is no need
+    assert LocalSearch("cl", "hc", time_limit=1000.0).learn(schema, rows).status == "finished"
+    assert ahead == [1e6]
 
 
 def test_hill_climbing_makes_at_most_the_given_number_of_changes() -> None:

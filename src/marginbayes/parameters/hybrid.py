@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
+from marginbayes.data.small import small_table
 from marginbayes.graph import Dag
 from marginbayes.graph.renormalize import unmarried_parents
 from marginbayes.network import Network
@@ -61,7 +63,7 @@ class MarginHybrid(ParameterLearner):
     max_iter : int, default=300
         Most steps of the interior-point method.
     time_limit : float or None, default=None
-        Seconds.
+        Seconds of the solver. What is compiled at its first use does not count.
     tune : bool or dict, default=False
         Choose B and target by inner cross-validation, from `GRID` or the values given; every point starts where its
         neighbour ended.
@@ -126,6 +128,8 @@ class MarginHybrid(ParameterLearner):
             The index arrays of this graph and these rows, if they are there already.
         """
         self._check()
+        if self.time_limit is not None:
+            _compile_kernels()
         if self.tune:
             return learn_tuned(self, schema, dag, rows, start)
         reference = MaximumLikelihood(self.smoothing, self.kind).learn(schema, dag, rows).network
@@ -182,6 +186,15 @@ class MarginHybrid(ParameterLearner):
         checks.not_negative("time_limit", self.time_limit, infinite=True, none=True)
         checks.jobs("n_jobs", self.n_jobs)
         checks.whole("random_state", self.random_state, none=True)
+
+
+@cache
+def _compile_kernels() -> None:
+    """Learn from a small table, once in a process: no time limit is spent on what is compiled at its first use."""
+    schema, rows = small_table()
+    chain = Dag(schema.names, ((), *((0, i - 1) if i > 1 else (0,) for i in range(1, len(schema.names)))))
+    if MarginHybrid().learn(schema, chain, rows).interrupted:
+        raise KeyboardInterrupt
 
 
 def _counts(rows: MarginRows) -> Floats:

@@ -6,13 +6,16 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes import checks
 from marginbayes.data.rows import Rows
-from marginbayes.structure.base import Step
+from marginbayes.data.schema import Schema
+from marginbayes.data.small import small_table
+from marginbayes.structure.base import Step, StructureResult
 from marginbayes.structure.constraints import Constraints
 from marginbayes.structure.engine import Engine, Parents
 from marginbayes.structure.moves import MOVES, Neighbourhood, loss_after, make
@@ -64,7 +67,7 @@ class LocalSearch(SearchLearner):
         How much of the temperature is left at the end; it falls geometrically.
     time_limit : float or None, default=None
         Seconds after which the search ends with what it has, and says so in the `status` of its result, which then
-        depends on the machine.
+        depends on the machine. What is compiled at its first use does not count.
     k, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
     callback
         See `SearchLearner`. ``selection="cv"`` chooses a number of improvements, so it needs ``method="hc"``.
@@ -138,6 +141,11 @@ class LocalSearch(SearchLearner):
         checks.not_negative("time_limit", self.time_limit, infinite=True, none=True)
         checks.positive("temperature", self.temperature, infinite=True)
         checks.number("cooling", self.cooling, lambda share: 0 < share <= 1, "above 0 and at most 1")
+
+    def _learned(self, schema: Schema, rows: Rows) -> StructureResult:
+        if self.time_limit is not None:
+            _compile_kernels()
+        return super()._learned(schema, rows)
 
     # -- the three methods
 
@@ -239,6 +247,13 @@ class _Place:
         engine = search.engine
         engine.parents, engine.state, engine.loss = list(self.parents), self.state, self.loss
         search.record("return", None, None)
+
+
+@cache
+def _compile_kernels() -> None:
+    """Search on a small table, once in a process: no time limit is spent on what is compiled at its first use."""
+    if LocalSearch(max_iter=1, random_state=0).learn(*small_table()).interrupted:
+        raise KeyboardInterrupt
 
 
 def _mean_rise(around: Neighbourhood, rng: np.random.Generator) -> float:

@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from joblib import cpu_count, effective_n_jobs
 
 from marginbayes import checks
 from marginbayes.data.rows import Rows
-from marginbayes.data.schema import Schema, Variable
+from marginbayes.data.schema import Schema
+from marginbayes.data.small import small_table
 from marginbayes.graph import Dag
 from marginbayes.solvers import Certificate, Moment
 from marginbayes.solvers.interrupt import interruptible
@@ -333,10 +333,7 @@ class ExactMargin(StructureLearner):
 @cache
 def _compile_kernels() -> None:
     """Solve a small problem, once in a process: no time limit is spent on what is compiled at its first use."""
-    cards = (3,) * 7
-    codes = np.random.default_rng(0).integers(0, 3, (len(cards), 40)).astype(np.uint8)
-    schema = Schema(tuple(Variable(f"v{i}", tuple(range(c))) for i, c in enumerate(cards)))
-    if ExactMargin().learn(schema, Rows(codes, cards)).interrupted:
+    if ExactMargin().learn(*small_table()).interrupted:
         raise KeyboardInterrupt
 
 
