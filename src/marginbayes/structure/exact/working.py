@@ -60,7 +60,7 @@ class Working:
         from marginbayes.kernels.exact_margins import near_hinge, row_margins
 
         instance = self.instance
-        features, options = np.nonzero(self.shares)
+        features, options = np.divmod(np.flatnonzero(self.shares), instance.n_options)
         base = instance.base(self.top)
         self.margins = row_margins(instance.data, base, features, options, self.shares[features, options])
         self.rows, counts, self.alone = near_hinge(self.margins, instance.rivals, instance.gamma, band, self.firm)
@@ -135,7 +135,7 @@ class Working:
         self.reference = np.argmax(np.where(self.used, self.shares, -1.0), axis=1)
         others = self.used.copy()
         others[everyone, self.reference] = False
-        self.feature, self.option = np.nonzero(others)
+        self.feature, self.option = np.divmod(np.flatnonzero(others), instance.n_options)
         self.active, block = np.unique(self.feature, return_inverse=True)
         instance.rows(self.alone)
         self.dense = instance.rows(self.rows)
@@ -157,7 +157,8 @@ class Working:
         members, parents = self._members()
         own = members * parents[:, self.reference]
         cuts = members[:, self.feature] * parents[:, self.option] - own[:, self.feature]
-        return cuts, members.sum(axis=1) - 1.0 - own.sum(axis=1)
+        # Of one layout whether there are clusters or not, or else everything would be compiled twice.
+        return np.ascontiguousarray(cuts), members.sum(axis=1) - 1.0 - own.sum(axis=1)
 
     def _members(self) -> tuple[Floats, Floats]:
         """For each cluster 1 at the features it holds, and at the options whose parent it holds."""
