@@ -171,3 +171,46 @@ def test_rows_of_weight_zero_have_no_say_in_a_test():
 def test_bad_settings_are_named(options, name):
     with pytest.raises(ValueError, match=name):
         learn(np.zeros((2, 4)), cards=(2, 2), **options)
+
+
+def naive_columns(rng, n, features):
+    """A class of three levels, and copies of it that err independently of one another."""
+    y = rng.integers(0, 3, n)
+    return [y, *(np.where(rng.random(n) < 0.6, y, rng.integers(0, 3, n)) for _ in range(features))]
+
+
+def test_a_test_with_hardly_a_row_for_a_degree_of_freedom_tells_nothing():
+    columns = naive_columns(np.random.default_rng(3), 100, 8)
+    rows = Rows(np.array(columns, np.uint8), (3,) * 9)
+    others = range(2, 8)
+    assert not Independence(rows, 0.01, 0.05).dependent(0, 1, others)  # nearly every row is a slice of its own
+    careful = Independence(rows, 0.01, 0.05, power=1.0)
+    assert not careful.tells(0, 1, others)
+    assert careful.dependent(0, 1, others)
+    # 2 x 2 degrees of freedom in each of three slices.
+    assert Independence(rows, 0.01, 0.05, power=100 / 12).tells(0, 1, [2])
+    assert not Independence(rows, 0.01, 0.05, power=100 / 12 + 1e-9).tells(0, 1, [2])
+    assert Independence(rows, 0.01, 0.05, power=1e9).tells(0, 1)
+
+
+def test_features_are_not_separated_from_the_class_for_want_of_rows():
+    rng, n, features = np.random.default_rng(4), 400, 18
+    y = rng.integers(0, 3, n)
+    hidden = 2.0 * y + rng.normal(0, 1, n)  # so that features depend on each other, too, and cut sets are wide
+    columns = [y, *(np.digitize(hidden + rng.normal(0, 1.2, n), [1, 3]) for _ in range(features))]
+    names = [f"v{i}" for i in range(features + 1)]
+    found = learn(columns, names, max_table=np.inf).markov_blanket("v0")
+    published = learn(columns, names, power=0.0, max_table=np.inf).markov_blanket("v0")
+    assert len(found) > 2 * len(published)
+
+
+def test_no_table_has_more_cells_than_there_are_rows_or_as_many_as_are_allowed():
+    columns = naive_columns(np.random.default_rng(5), 150, 9)
+    names = "yabcdefghi"
+
+    def largest(**options):
+        return max(3 ** (1 + len(parents)) for parents in learn(columns, names, **options).parents)
+
+    assert largest(max_table=np.inf) > 150 >= largest()
+    assert largest(max_table=27.0) == 27
+    assert largest(max_table=26.9) == 9

@@ -44,6 +44,13 @@ class DependencyAnalysis(StructureLearner):
     alpha : float or None, default=0.05
         Level of a chi-squared test that a dependence must pass as well: with few rows, chance alone exceeds any small
         threshold. None leaves it out, as in the paper.
+    power : float, default=1.0
+        Rows for each degree of freedom that a test given other variables needs. With fewer, everything looks
+        independent, so that such a test separates nothing, and a smaller cut set is sought. 0 leaves it out, as in the
+        paper, which may leave the class with a single neighbour.
+    max_table : float or None, default=None
+        Most cells of a table; None means as many as there are rows. Edges that would lead beyond it whichever way they
+        point are left out. Infinity allows all, as in the paper.
     constraints : Constraints or None
         Required edges are joined and directed so from the start; the class may have required parents here. A feature
         to be kept that ends up without an edge to the class gets one, from the class unless that closes a cycle.
@@ -62,20 +69,31 @@ class DependencyAnalysis(StructureLearner):
     """
 
     def __init__(
-        self, threshold: float = 0.01, *, alpha: float | None = 0.05, constraints: Constraints | None = None
+        self,
+        threshold: float = 0.01,
+        *,
+        alpha: float | None = 0.05,
+        power: float = 1.0,
+        max_table: float | None = None,
+        constraints: Constraints | None = None,
     ) -> None:
         self.threshold = threshold
         self.alpha = alpha
+        self.power = power
+        self.max_table = max_table
         self.constraints = constraints
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure for these rows."""
         checks.not_negative("threshold", self.threshold, infinite=True)
         checks.number("alpha", self.alpha, lambda level: 0 < level < 1, "above 0 and below 1", none=True)
+        checks.not_negative("power", self.power)
+        checks.positive("max_table", self.max_table, infinite=True, none=True)
         given = Constraints.given(self.constraints)
         allowed, required = _orders(given, schema.names)
-        skeleton = _Skeleton(Independence(rows, self.threshold, self.alpha), allowed, required)
-        directed = _directed(skeleton, allowed, required)
+        skeleton = _Skeleton(Independence(rows, self.threshold, self.alpha, self.power), allowed, required)
+        most = len(rows) if self.max_table is None else self.max_table
+        directed = _directed(skeleton, allowed, required, _Room(rows.cardinalities, max(1.0, most)))
         for v in sorted({schema.names.index(name) for name in given.keep} - {0}):
             if not (directed[0, v] or directed[v, 0]):
                 ends = [(a, b) for a, b in ((0, v), (v, 0)) if allowed[a, b] and not _leads(directed, b, a)]
@@ -109,7 +127,7 @@ class _Skeleton:
         possible = allowed | allowed.T
         pairs = [(i, j) for i, j in combinations(range(n), 2) if possible[i, j] and not self.joined[i, j]]
         strong = [p for p in pairs if test.dependent(*p)]
-        self.cuts.update({p: frozenset() for p in pairs if p not in set(strong)})
+        self.cuts.update(dict.fromkeys(set(pairs) - set(strong), frozenset()))
         strong.sort(key=lambda p: (-test.information(*p), p))
         waiting = self._draft(strong)
         self._thicken(waiting)
@@ -164,6 +182,8 @@ class _Skeleton:
 
     def _shrunk(self, i: int, j: int, cut: set[int]) -> frozenset[int] | None:
         """A part of the cut set given which the pair is independent, found by dropping one variable at a time."""
+        while not self.test.tells(i, j, cut):
+            cut = cut - {min(sorted(cut), key=lambda v: min(self.test.information(v, i), self.test.information(v, j)))}
         if not self.test.dependent(i, j, cut):
             return frozenset(cut)
         least = self.test.information(i, j, cut)
@@ -179,13 +199,25 @@ class _Skeleton:
         return None
 
 
-def _directed(skeleton: _Skeleton, allowed: Matrix, required: Matrix) -> Matrix:
-    """All edges with a direction, without a cycle."""
+class _Room:
+    """Whether the table of a child has room for one more parent."""
+
+    def __init__(self, cardinalities: tuple[int, ...], most: float) -> None:
+        self.logs, self.most = np.log(np.array(cardinalities, float)), np.log(most) + 1e-9
+
+    def __call__(self, directed: Matrix, parent: int, child: int) -> bool:
+        return bool(self.logs[directed[:, child]].sum() + self.logs[[parent, child]].sum() <= self.most)
+
+
+def _directed(skeleton: _Skeleton, allowed: Matrix, required: Matrix, room: _Room) -> Matrix:
+    """Edges with a direction, without a cycle: all but those for which no table has room."""
     joined, directed = skeleton.joined, required.copy()
 
     def point(parent: int, child: int) -> bool:
         free = joined[parent, child] and not (directed[parent, child] or directed[child, parent])
-        if not free or not allowed[parent, child] or _leads(directed, child, parent):
+        if not free or not allowed[parent, child] or not room(directed, parent, child):
+            return False
+        if _leads(directed, child, parent):
             return False
         directed[parent, child] = True
         return True
@@ -205,9 +237,8 @@ def _directed(skeleton: _Skeleton, allowed: Matrix, required: Matrix) -> Matrix:
     place = {v: k for k, v in enumerate(order)}
     for i, j in sorted(combinations(range(len(joined)), 2), key=lambda p: sorted(place[v] for v in p)):
         first, second = sorted((i, j), key=place.__getitem__)
-        if not point(first, second):
-            point(second, first)
-        _follow(joined, directed, point)
+        if point(first, second) or point(second, first):
+            _follow(joined, directed, point)
     return directed
 
 
