@@ -205,12 +205,14 @@ def test_features_are_not_separated_from_the_class_for_want_of_rows():
 
 
 def test_no_table_has_more_cells_than_there_are_rows_or_as_many_as_are_allowed():
-    columns = naive_columns(np.random.default_rng(5), 150, 9)
-    names = "yabcdefghi"
+    rng = np.random.default_rng(5)
+    causes = rng.integers(0, 2, (5, 60))
+    columns = [np.where(rng.random(60) < 0.95, causes.sum(axis=0) > 2, 0), *causes]
 
     def largest(**options):
-        return max(3 ** (1 + len(parents)) for parents in learn(columns, names, **options).parents)
+        return max(2 ** (1 + len(parents)) for parents in learn(columns, "yabcde", alpha=None, **options).parents)
 
-    assert largest(max_table=np.inf) > 150 >= largest()
-    assert largest(max_table=27.0) == 27
-    assert largest(max_table=26.9) == 9
+    assert largest(max_table=np.inf) == 64
+    assert largest() == 32
+    assert largest(max_table=8.0) == 8
+    assert largest(max_table=7.9) == 4
