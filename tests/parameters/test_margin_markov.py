@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from marginbayes import BayesNetClassifier, Dag, Network
-from marginbayes.data import Rows
+from marginbayes.data import Rows, Schema, Variable
 from marginbayes.parameters import MaximumLikelihood
 from marginbayes.parameters.markov import MarginMarkov
 from marginbayes.solvers import Moment
@@ -57,6 +57,18 @@ def test_shrinkage_towards_maximum_likelihood_has_the_optimum_of_a_generic_solve
         wanted = margin.markov(cp, dag, rows, C, "CLARABEL", reference, 1e-3 * C * rows.total)
         assert found.objective == pytest.approx(wanted, rel=1e-6)
         assert found.gap <= 1e-7
+
+
+def test_the_scale_of_what_tables_shrink_to_may_be_negative() -> None:
+    cp = pytest.importorskip("cvxpy")
+    schema = Schema(tuple(Variable(name, tuple(range(card))) for name, card in (("y", 3), ("a", 2), ("b", 2))))
+    codes = np.array([[0, 1, 2, 1, 1, 0], [2, 1, 1, 1, 0, 2], [0, 1, 2, 0, 0, 0]], np.uint8)
+    rows, dag = Rows(codes, (3, 2, 2)), Dag(("y", "a", "b"), ((), (0,), (0,)))
+    reference = np.concatenate([t.ravel() for t in MaximumLikelihood().learn(schema, dag, rows).network.tables])
+    found = MarginMarkov(1.0, shrink="ml").learn(schema, dag, rows).certificate
+    assert found.status == "optimal"
+    assert found.evidence["scale"] < 0
+    assert found.objective == pytest.approx(margin.markov(cp, dag, rows, 1.0, "CLARABEL", reference, 6e-3), rel=2e-6)
 
 
 def test_two_classes_are_a_binary_support_vector_machine() -> None:

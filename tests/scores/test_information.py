@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from marginbayes.data import counts
+from marginbayes.data import Schema, Variable, counts
 from marginbayes.data.rows import Rows
 from marginbayes.scores import aic, bdeu, bic, conditional_mutual_information, log_likelihood, mutual_information
 from marginbayes.scores import information as module
+from marginbayes.structure import KDB, ChowLiuTAN
 
 
 def rows_with_holes(seed: int, holes: float, weighted: bool = False) -> Rows:
@@ -24,12 +25,12 @@ def rows_with_holes(seed: int, holes: float, weighted: bool = False) -> Rows:
 
 
 def slow_information(rows: Rows, i: int, j: int) -> float:
-    """Weighted mean over the classes of scikit-learn's mutual information, on the rows that have both."""
+    """Weighted mean over the classes of scikit-learn's mutual information, on the rows that have both; their share."""
     weights = np.ones(len(rows), int) if rows.weights is None else rows.weights.astype(int)
     codes = np.repeat(rows.codes, weights, axis=1)
     both = (codes[i] < rows.cardinalities[i]) & (codes[j] < rows.cardinalities[j])
     c, a, b = codes[0][both], codes[i][both], codes[j][both]
-    return sum(np.mean(c == k) * mutual_info_score(a[c == k], b[c == k]) for k in np.unique(c))
+    return both.mean() * sum(np.mean(c == k) * mutual_info_score(a[c == k], b[c == k]) for k in np.unique(c))
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.3])
@@ -64,7 +65,9 @@ def test_blocks_of_any_width_and_pieces_of_any_size_give_the_same(
             np.testing.assert_allclose(conditional_mutual_information(rows), expected, atol=1e-13)
     pairs = np.stack([p.astype(float) for p in counts.pairs_by_class(rows)])
     monkeypatch.setattr(module, "WIDTH", 5)
-    np.testing.assert_allclose(module.information_of_pairs(pairs, rows.cardinalities[1:]), expected, atol=1e-13)
+    classes = np.bincount(rows.codes[0], rows.weights)
+    found = module.information_of_pairs(pairs, rows.cardinalities[1:], classes)
+    np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
 def test_no_rows_have_no_information() -> None:
@@ -92,9 +95,33 @@ def test_mutual_information_with_the_class_is_scikit_learns() -> None:
     rows = rows_with_holes(1, 0.2)
     for i, value in enumerate(mutual_information(rows), start=1):
         there = rows.codes[i] < rows.cardinalities[i]
-        assert value == pytest.approx(
-            mutual_info_score(rows.codes[0][there], rows.codes[i][there]), abs=module.RESOLUTION / 1.9
-        )
+        expected = there.mean() * mutual_info_score(rows.codes[0][there], rows.codes[i][there])
+        assert value == pytest.approx(expected, abs=module.RESOLUTION / 1.9)
+
+
+def test_rows_without_a_class_are_no_rows_of_an_information(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_with_holes(4, 0.2, weighted=True)
+    codes = np.concatenate([rows.codes, rows.codes[:, :50]], axis=1)
+    codes[0, 400:] = rows.cardinalities[0]
+    weights = np.concatenate([rows.weights, rows.weights[:50]])
+    more = Rows(codes, rows.cardinalities, weights)
+    np.testing.assert_array_equal(mutual_information(more), mutual_information(rows))
+    for product in (False, True):
+        monkeypatch.setattr(module, "_matrix_product_pays", lambda _, way=product: way)
+        np.testing.assert_array_equal(conditional_mutual_information(more), conditional_mutual_information(rows))
+
+
+@pytest.mark.parametrize("learner", [ChowLiuTAN(), KDB(1)])
+def test_a_column_of_noise_that_is_all_but_empty_draws_no_edges(learner: ChowLiuTAN | KDB) -> None:
+    rng, n = np.random.default_rng(0), 3000
+    y = rng.integers(0, 2, n)
+    a = np.where(rng.random(n) < 0.6, y, rng.integers(0, 2, n))
+    others = [np.where(rng.random(n) < 0.3, a, np.where(rng.random(n) < 0.5, y, 1 - y)) for _ in range(4)]
+    tested = np.where(rng.random(n) < 0.01, rng.integers(0, 8, n), 8)
+    cards = (2, 2, 2, 2, 2, 2, 8)
+    schema = Schema(tuple(Variable(name, tuple(range(c))) for name, c in zip("yabcdet", cards, strict=True)))
+    dag = learner.learn(schema, Rows(np.array([y, a, *others, tested], np.uint8), cards)).dag
+    assert not any(parent == "t" for parent, _ in dag.edges)
 
 
 def test_the_log_likelihood_is_the_sum_of_log_frequencies() -> None:

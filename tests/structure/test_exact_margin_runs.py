@@ -334,3 +334,33 @@ def test_what_is_compiled_at_its_first_use_does_not_count_as_time(problem, monke
     found = ExactMargin(p=0.8, time_limit=1000.0).learn(*problem)
     assert ahead == [1e6]
     assert found.certificate.status == "optimal"
+
+
+def test_with_two_classes_both_margins_take_the_same_course() -> None:
+    rng = np.random.default_rng(7)
+    schema = Schema(tuple(Variable(name, (0, 1)) for name in "yabcdef"))
+    rows = Rows(rng.integers(0, 2, (7, 60)).astype(np.uint8), (2,) * 7)
+    found = [ExactMargin(margin, p=0.6, node_limit=6).learn(schema, rows) for margin in ("sm", "sbm")]
+    assert found[0].dag == found[1].dag
+    assert found[0].certificate.bound == found[1].certificate.bound
+    assert found[1].certificate.evidence["margin"] == "sbm"
+    for result in found:
+        verify(result.certificate.to_document(), rows.codes)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_without_a_row_that_counts_there_is_no_margin(problem, k: int) -> None:
+    schema, rows = problem
+    with pytest.raises(ValueError, match="no row with a label has a weight above zero"):
+        ExactMargin(k=k).learn(schema, rows.reweighted(np.zeros(len(rows))))
+
+
+@pytest.mark.parametrize("seed", [8, 32])
+def test_a_gamma_beyond_all_margins_leaves_proofs_that_can_be_checked(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 20)
+    codes = np.array([y, *((rng.integers(0, 3, 20) + y * (i % 2)) % 3 for i in range(3))], np.uint8)
+    schema = Schema(tuple(Variable(name, tuple(range(c))) for name, c in zip("yabc", (2, 3, 3, 3), strict=True)))
+    found = ExactMargin(gamma=1e5, k=2).learn(schema, Rows(codes, (2, 3, 3, 3)))
+    assert found.certificate.status == "optimal"
+    verify(found.certificate.to_document(), codes)

@@ -31,9 +31,9 @@ def counted(pairs: list[tuple[tuple[int, ...], float]], *places: int) -> Counter
 
 
 def information(rows: Rows, i: int, j: int) -> float:
-    """I(i; j | class); I(i; class) where j is the class."""
+    """I(i; j | class), a row that lacks one of them telling nothing; I(i; class) where j is the class."""
     pairs = [((*x, 0), w) for x, w in observed(rows, i, 0)] if j == 0 else observed(rows, i, j, 0)
-    n = sum(w for _, w in pairs)
+    n = sum(w for _, w in observed(rows, 0))
     all_three, left, right, given = (counted(pairs, *p) for p in ((0, 1, 2), (0, 2), (1, 2), (2,)))
     return sum(
         w / n * math.log(w * given[c,] / (left[a, c] * right[b, c])) for (a, b, c), w in all_three.items() if w > 0

@@ -150,7 +150,8 @@ class Stream:
                     "the batches so far were counted for naive Bayes, without the pairs that TAN needs; use fit, or "
                     "begin anew with a clone"
                 )
-            information = information_of_pairs(self.counts.pairs, self.schema.cardinalities[1:])
+            cards = self.schema.cardinalities[1:]
+            information = information_of_pairs(self.counts.pairs, cards, self.counts.classes)
             return StructureResult(learner.from_information(self.schema, information))
         nothing = Rows(np.empty((len(self.schema.names), 0), np.uint8), self.schema.cardinalities)
         return learner.learn(self.schema, nothing)  # naive Bayes reads no rows

@@ -261,8 +261,10 @@ def _evidence(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _frozen(table: Any) -> Floats:
-    if isinstance(table, np.ndarray) and table.dtype == np.float64 and table.base is None and not table.flags.writeable:
-        return table  # nobody can change it any more
-    array = np.array(table, np.float64)
+    """A table that nobody can change, its cells in the order in which files have them, so that sums come out the same."""
+    plain = isinstance(table, np.ndarray) and table.dtype == np.float64 and table.base is None
+    if plain and table.flags.c_contiguous and not table.flags.writeable:
+        return table
+    array = np.array(table, np.float64, order="C")
     array.setflags(write=False)
     return array

@@ -1,4 +1,9 @@
-"""Conditional mutual information of all pairs of features given the class."""
+"""Conditional mutual information of all pairs of features given the class.
+
+Where cells are missing, an information is that of the rows that have the cells, times their share of all rows with a
+class: what the edge between the two would add to the likelihood of a row. Without that factor the emptiest column would
+seem to tell most, for the fewer rows there are, the more chance alone makes of them.
+"""
 
 from __future__ import annotations
 
@@ -41,18 +46,18 @@ LEAST_LEVELS, WIDTH, CELL_BYTES = 64, 256, 28
 
 
 def mutual_information(rows: Rows) -> Floats:
-    """I(feature; class) for each feature, in nats, over the rows in which the feature is observed.
+    """I(feature; class) for each feature, in nats, a row without the feature telling nothing.
 
     As in `conditional_mutual_information`, entries are multiples of 2^-34.
     """
     tables = family_counts(rows, [(0, i) for i in range(1, len(rows.cardinalities))])
-    return resolved(np.array([_table_information(table[None]) for table in tables]))
+    return resolved(np.array([_table_sum(table[None]) for table in tables]) / max(_labelled(rows).sum(), 1e-300))
 
 
 def conditional_mutual_information(rows: Rows) -> Floats:
     """I(X_i; X_j | C) for every pair of features, in nats: a symmetric matrix with a zero diagonal.
 
-    Each entry is taken over the rows in which both features are observed. Costs one pass over the data for all pairs:
+    Rows in which one of the two is missing tell nothing. Costs one pass over the data for all pairs:
     as a matrix product of the one-hot rows where features have few levels, else by counting pair after pair.
 
     Entries are multiples of 2^-34, about 6e-11: so equal ones are equal whatever the order of rows, levels and batches.
@@ -63,7 +68,7 @@ def conditional_mutual_information(rows: Rows) -> Floats:
     if not _matrix_product_pays(rows):
         return _pair_by_pair(rows, radix)
     piece, width = _within(_spare_bytes(rows))
-    classes = np.bincount(rows.codes[0], rows.weights, rows.cardinalities[0])[: rows.cardinalities[0]]
+    classes = _labelled(rows)
     xlogx = _lookup(int(classes.max())) if rows.weights is None else _xlogx
     parts = strips(rows.cardinalities, width)
 
@@ -73,7 +78,12 @@ def conditional_mutual_information(rows: Rows) -> Floats:
     with limited_products(rows):
         if radix == rows.cardinalities:
             return _of_complete(counts, parts, classes, xlogx)
-        return _of_any(counts, parts, len(classes), xlogx)
+        return _of_any(counts, parts, classes, xlogx)
+
+
+def _labelled(rows: Rows) -> Counts:
+    """Weight of each class."""
+    return np.asarray(np.bincount(rows.codes[0], rows.weights, rows.cardinalities[0])[: rows.cardinalities[0]])
 
 
 def _spare_bytes(rows: Rows) -> int:
@@ -98,10 +108,13 @@ def _matrix_product_pays(rows: Rows) -> bool:
     return bool(product < counting)
 
 
-def information_of_pairs(pairs: Sequence[Counts] | Counts, cardinalities: Sequence[int]) -> Floats:
-    """The same from the matrices of level-against-level counts of each class, as `pairs_by_class` yields them."""
+def information_of_pairs(pairs: Sequence[Counts] | Counts, cardinalities: Sequence[int], classes: Counts) -> Floats:
+    """The same from the matrices of level-against-level counts of each class, as `pairs_by_class` yields them.
+
+    `classes` is the weight of each class.
+    """
     parts = strips((len(pairs), *cardinalities), WIDTH)
-    return _of_any(lambda label, a, b: pairs[label][a.levels, b.levels], parts, len(pairs), _xlogx)
+    return _of_any(lambda label, a, b: pairs[label][a.levels, b.levels], parts, classes, _xlogx)
 
 
 def _of_complete(counts: BlockCounts, parts: Sequence[Strip], classes: Counts, xlogx: XLogX) -> Floats:
@@ -121,14 +134,13 @@ def _of_complete(counts: BlockCounts, parts: Sequence[Strip], classes: Counts, x
     return _finish(total, float(classes.sum()))
 
 
-def _of_any(counts: BlockCounts, parts: Sequence[Strip], n_classes: int, xlogx: XLogX) -> Floats:
-    """Information of all pairs, each over the rows that have both features."""
+def _of_any(counts: BlockCounts, parts: Sequence[Strip], classes: Counts, xlogx: XLogX) -> Floats:
+    """Information of all pairs, each from the rows that have both features."""
     d = parts[-1].place.stop
-    total, weight = np.zeros((d, d)), np.zeros((d, d))
+    total = np.zeros((d, d))
     for first, second in combinations_with_replacement(parts, 2):
-        here = first.place, second.place
-        total[here], weight[here] = _sums_and_weight(counts, n_classes, first, second, xlogx)
-    return _finish(total, weight)
+        total[first.place, second.place] = _sums_of_observed(counts, len(classes), first, second, xlogx)
+    return _finish(total, float(classes.sum()))
 
 
 def _sums(counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlogx: XLogX) -> Floats:
@@ -139,24 +151,19 @@ def _sums(counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlog
     return _by_feature(cells, first, second)
 
 
-def _sums_and_weight(
-    counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlogx: XLogX
-) -> tuple[Floats, Floats]:
-    """For each pair the sum of n log n less that of its margins among the rows that have both, and their weight."""
+def _sums_of_observed(counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlogx: XLogX) -> Floats:
+    """For each pair the sum of n log n less that of its margins among the rows that have both."""
     cells = np.zeros((len(first), len(second)))
     total = np.zeros((len(first.starts), len(second.starts)))
-    weight = np.zeros_like(total)
     for label in range(n_classes):
         block = counts(label, first, second)
         cells += xlogx(block)
         left = np.add.reduceat(block, second.starts, axis=1)  # a level of the first, where the second is observed
         right = np.add.reduceat(block, first.starts, axis=0)
-        both = np.add.reduceat(left, first.starts, axis=0)
         total -= np.add.reduceat(xlogx(left), first.starts, axis=0)
         total -= np.add.reduceat(xlogx(right), second.starts, axis=1)
-        total += xlogx(both)
-        weight += both
-    return total + _by_feature(cells, first, second), weight
+        total += xlogx(np.add.reduceat(left, first.starts, axis=0))
+    return total + _by_feature(cells, first, second)
 
 
 def _by_feature(cells: Floats, first: Strip, second: Strip) -> Floats:
@@ -168,13 +175,12 @@ def _pair_by_pair(rows: Rows, radix: Sequence[int]) -> Floats:
     total = np.zeros((d, d))
     xlogx = _lookup(len(rows)) if rows.weights is None else _xlogx
     whole = [r == c for r, c in zip(radix, rows.cardinalities, strict=True)]
-    weight = max(rows.total, 1e-300)
     single: dict[int, float] = {}  # sum of n log n over (class, level), for features without missing cells
     for first in range(1, d):
         for second, table in pair_tables(rows, first, radix):
             if not (whole[0] and whole[first] and whole[second]):
                 observed = tuple(slice(rows.cardinalities[v]) for v in (0, first, second))
-                total[first - 1, second - 1] = _table_information(table[observed], xlogx)
+                total[first - 1, second - 1] = _table_sum(table[observed], xlogx)
                 continue
             for v, axis in ((first, 2), (second, 1)):
                 if v not in single:
@@ -182,22 +188,20 @@ def _pair_by_pair(rows: Rows, radix: Sequence[int]) -> Floats:
             if 0 not in single:
                 single[0] = float(xlogx(table.sum(axis=(1, 2))).sum())
             value = float(xlogx(table).sum()) - single[first] - single[second] + single[0]
-            total[first - 1, second - 1] = value / weight
-    return _finish(total, 1.0)
+            total[first - 1, second - 1] = value
+    return _finish(total, float(_labelled(rows).sum()))
 
 
-def _table_information(table: Counts, xlogx: XLogX | None = None) -> float:
-    """I(second axis; third axis | first axis) of a table of counts."""
+def _table_sum(table: Counts, xlogx: XLogX | None = None) -> float:
+    """I(second axis; third axis | first axis) of a table of counts, times its weight."""
     f = xlogx or _xlogx
     first, second = table.sum(axis=2), table.sum(axis=1)
-    both = first.sum(axis=1)
-    value = f(table).sum() - f(first).sum() - f(second).sum() + f(both).sum()
-    return float(value) / max(float(both.sum()), 1e-300)
+    return float(f(table).sum() - f(first).sum() - f(second).sum() + f(first.sum(axis=1)).sum())
 
 
-def _finish(information: Floats, weight: Floats | float) -> Floats:
+def _finish(information: Floats, weight: float) -> Floats:
     """Divide what is above the diagonal by the weight, in place, and mirror it."""
-    information /= np.maximum(weight, 1e-300)
+    information /= max(weight, 1e-300)
     resolved(information)
     for i in range(len(information)):
         information[i:, i] = information[i, i:]

@@ -28,6 +28,8 @@ Callback = Callable[[Moment], object] | None
 
 # Sweeps between two computations of the gap: it costs a sweep itself.
 CHECK = 10
+# A scale near zero may go four times this far beyond it in a step.
+LEAST_REACH = 0.1
 
 
 @dataclass(frozen=True)
@@ -258,8 +260,7 @@ class _Search:
             cuts.append(replace(self.cut(), multipliers=self.multipliers.copy()))
             cuts, share, scale = _lowest(cuts, self.penalty)
             self.mix(cuts, share)
-            # Few lines are a poor model far away, where a solution would be a bad start for those to come.
-            self.scale = float(np.clip(scale, self.best.scale / 4, self.best.scale * 4))
+            self.scale = _near(scale, self.best.scale)
             gap = (self.best.objective - self.best.bound) / max(1.0, abs(self.best.objective))
             if gap <= self.limits.tol:
                 return "optimal"
@@ -292,6 +293,18 @@ class _Search:
         slope = float(np.vdot(best.multipliers, self.base))
         bound = self.proved(own - float(np.vdot(gathered, gathered)) / 2, slope)
         return replace(best, bound=bound, status=status, seconds=self.limits.seconds, trace=tuple(self.trace))
+
+
+def _near(wanted: float, present: float) -> float:
+    """The wanted scale, or as near to it as one step goes: four times the present one, or a quarter of it.
+
+    Few lines are a poor model far away, where a solution would be a bad start for those to come. A scale may have
+    either sign; on the way from one to the other zero is in reach.
+    """
+    if wanted * present > 0:
+        return float(np.copysign(np.clip(abs(wanted), abs(present) / 4, abs(present) * 4), wanted))
+    reach = 4 * max(abs(present), LEAST_REACH)
+    return float(np.clip(wanted, -reach, reach))
 
 
 def _lowest(cuts: list[_Cut], penalty: float) -> tuple[list[_Cut], float, float]:

@@ -196,7 +196,8 @@ class ExactMargin(StructureLearner):
         return make_instance(
             merged_samples(rows),
             self._sets(schema),
-            margin=self.margin,
+            # With two classes both margins are the same; so are then the searches, ties and all.
+            margin="sm" if schema.cardinalities[0] == 2 else self.margin,
             gamma=self._gamma,
             smoothing=float(self.smoothing),
             max_memory=self.max_memory,

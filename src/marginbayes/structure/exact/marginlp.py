@@ -64,11 +64,13 @@ class MarginRelaxation:
         self.families = Families(tuple(map(tuple, self.form.sets)), tuple(np.zeros(len(own)) for own in self.form.sets))
         self.nothing = MarginProof(np.zeros(0, np.int64), np.zeros(0), ClusterProof())
         self.total = float(problem.weights.sum())
-        spans = [
-            np.abs(problem.coefficients[:, problem.options_of(v)]).max(initial=0.0) for v in range(len(problem.names))
-        ]
-        # To violate a cluster costs more than any two structures differ, so that no program is without solution.
-        self.price = 1.0 + self.total * 2.0 * (problem.gamma + sum(spans))
+        span = sum(
+            float(np.abs(problem.coefficients[:, problem.options_of(v)]).max(initial=0.0))
+            for v in range(len(problem.names))
+        )
+        # To violate a cluster costs more than any two structures differ, so that no program is without solution. No
+        # margin is above the span, however large gamma is; a larger price would be lost digits of the bound.
+        self.price = 1.0 + self.total * 2.0 * (min(problem.gamma, span) + span)
         self.working = np.zeros(len(problem.sample), bool)
 
     def value(self, parents: Sequence[Set]) -> float:

@@ -136,6 +136,8 @@ def dense_problem(
 def merged_samples(rows: Rows) -> Samples:
     """The distinct rows that count."""
     merged = rows.labelled().merged()[0]
+    if not len(merged):
+        raise ValueError("no row with a label has a weight above zero, so there is no margin to learn from")
     weights = np.ones(len(merged)) if merged.weights is None else merged.weights
     order = np.lexsort(merged.codes[::-1])  # by class, then by feature after feature: the same for any order of rows
     return Samples(merged.codes.take(order, axis=1).astype(np.int64), weights[order], merged.cardinalities)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +30,10 @@ Set = tuple[int, ...]
 
 METHODS = ("auto", "subsets", "tree")
 ROUNDING = 1e-12
+# Beyond this equivalent sample size, what counts add to a score is lost in rounding.
+LARGEST_PRIOR = 1e5
+# From this share of rows on, those that are left out for a missing cell are worth a warning.
+MANY = 0.1
 # Most orders that are tried before the tree, which suggests better ones.
 ROUNDS = 50
 
@@ -115,6 +120,7 @@ class ExactScore(StructureLearner):
         space = ParentSpace.of(schema.names, self.constraints, self.k, self.class_parents, self.max_parents)
         watch = _Watch(self.time_limit, -1.0 if self.score == "mdl" else 1.0, self.callback)
         whole = complete_rows(rows)
+        _warn_of_holes(schema, rows)
         weights = np.ones(1) if whole.weights is None else whole.weights
         score = FamilyScore(self.score, whole.total, self.ess, bool((weights >= 1).all()))
         families = score_families(whole, space, score)
@@ -134,7 +140,7 @@ class ExactScore(StructureLearner):
         return StructureResult(dag, certificate, certificate.objective, status=status)
 
     def _check(self) -> None:
-        checks.positive("ess", self.ess)
+        checks.number("ess", self.ess, lambda size: 0 < size <= LARGEST_PRIOR, f"above 0 and at most {LARGEST_PRIOR:g}")
         FamilyScore(self.score, 1.0, self.ess)
         checks.one_of("method", self.method, METHODS)
         checks.whole("k", self.k)
@@ -157,6 +163,22 @@ class ExactScore(StructureLearner):
         if self.method == "tree" or (self.method == "auto" and families.n > MOST_VARIABLES):
             return _by_tree(families, self.gap, watch)
         return _by_subsets(families, watch)
+
+
+def _warn_of_holes(schema: Schema, rows: Rows) -> None:
+    """Say so where many rows have a missing cell: the structure, and its proof, are about the others alone."""
+    missing = rows.is_missing()
+    some = missing.any(axis=0)
+    if len(rows) and some.mean() >= MANY:
+        shares = missing.mean(axis=1)
+        worst = int(shares.argmax())
+        warnings.warn(
+            f"{int(some.sum())} of {len(rows)} rows have a missing cell, and exact scores leave them out; "
+            f"{schema.names[worst]!r} is missing in {shares[worst]:.0%} of the rows: leave such columns out, or let "
+            "missing='level' make missing cells a level of their own",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 class _Found:
