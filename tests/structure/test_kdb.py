@@ -31,13 +31,15 @@ def counted(pairs: list[tuple[tuple[int, ...], float]], *places: int) -> Counter
 
 
 def information(rows: Rows, i: int, j: int) -> float:
-    """I(i; j | class), a row that lacks one of them telling nothing; I(i; class) where j is the class."""
+    """I(i; j | class), less the cost of rows that lack one of them; I(i; class) where j is the class."""
     pairs = [((*x, 0), w) for x, w in observed(rows, i, 0)] if j == 0 else observed(rows, i, j, 0)
-    n = sum(w for _, w in observed(rows, 0))
+    n, both = sum(w for _, w in observed(rows, 0)), sum(w for _, w in pairs)
     all_three, left, right, given = (counted(pairs, *p) for p in ((0, 1, 2), (0, 2), (1, 2), (2,)))
-    return sum(
+    told = sum(
         w / n * math.log(w * given[c,] / (left[a, c] * right[b, c])) for (a, b, c), w in all_three.items() if w > 0
     )
+    cells = math.prod(rows.cardinalities[v] for v in (0, i, j))
+    return told if j == 0 else max(0.0, told - cells / 2 * (1 / both - 1 / n))
 
 
 def plain_kdb(rows: Rows, k: int) -> dict[int, tuple[int, ...]]:

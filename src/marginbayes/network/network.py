@@ -261,10 +261,10 @@ def _evidence(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _frozen(table: Any) -> Floats:
-    """A table that nobody can change, its cells in the order in which files have them, so that sums come out the same."""
+    """A table that nobody can change, its cells in the order that files have: sums come out the same, bit for bit."""
     plain = isinstance(table, np.ndarray) and table.dtype == np.float64 and table.base is None
     if plain and table.flags.c_contiguous and not table.flags.writeable:
-        return table
+        return np.asarray(table)
     array = np.array(table, np.float64, order="C")
     array.setflags(write=False)
     return array

@@ -1,8 +1,10 @@
 """Conditional mutual information of all pairs of features given the class.
 
 Where cells are missing, an information is that of the rows that have the cells, times their share of all rows with a
-class: what the edge between the two would add to the likelihood of a row. Without that factor the emptiest column would
-seem to tell most, for the fewer rows there are, the more chance alone makes of them.
+class: what the edge between the two would add to the likelihood of a row. From that of a pair is taken what it costs to
+estimate its table from fewer rows than there are: half a nat for each cell, and for each time that the rows which have
+both would fit into those which do not. Else the emptiest column would seem to tell most, for the fewer rows there are,
+the more chance alone makes of them, and everything would hang on it.
 """
 
 from __future__ import annotations
@@ -57,8 +59,9 @@ def mutual_information(rows: Rows) -> Floats:
 def conditional_mutual_information(rows: Rows) -> Floats:
     """I(X_i; X_j | C) for every pair of features, in nats: a symmetric matrix with a zero diagonal.
 
-    Rows in which one of the two is missing tell nothing. Costs one pass over the data for all pairs:
-    as a matrix product of the one-hot rows where features have few levels, else by counting pair after pair.
+    Rows in which one of the two is missing tell nothing, and lower an information (see the module). Costs one pass over
+    the data for all pairs: as a matrix product of the one-hot rows where features have few levels, else by counting
+    pair after pair.
 
     Entries are multiples of 2^-34, about 6e-11: so equal ones are equal whatever the order of rows, levels and batches.
     """
@@ -78,7 +81,7 @@ def conditional_mutual_information(rows: Rows) -> Floats:
     with limited_products(rows):
         if radix == rows.cardinalities:
             return _of_complete(counts, parts, classes, xlogx)
-        return _of_any(counts, parts, classes, xlogx)
+        return _of_any(counts, parts, rows.cardinalities[1:], classes, xlogx)
 
 
 def _labelled(rows: Rows) -> Counts:
@@ -114,7 +117,7 @@ def information_of_pairs(pairs: Sequence[Counts] | Counts, cardinalities: Sequen
     `classes` is the weight of each class.
     """
     parts = strips((len(pairs), *cardinalities), WIDTH)
-    return _of_any(lambda label, a, b: pairs[label][a.levels, b.levels], parts, classes, _xlogx)
+    return _of_any(lambda label, a, b: pairs[label][a.levels, b.levels], parts, cardinalities, classes, _xlogx)
 
 
 def _of_complete(counts: BlockCounts, parts: Sequence[Strip], classes: Counts, xlogx: XLogX) -> Floats:
@@ -134,13 +137,22 @@ def _of_complete(counts: BlockCounts, parts: Sequence[Strip], classes: Counts, x
     return _finish(total, float(classes.sum()))
 
 
-def _of_any(counts: BlockCounts, parts: Sequence[Strip], classes: Counts, xlogx: XLogX) -> Floats:
+def _of_any(
+    counts: BlockCounts, parts: Sequence[Strip], cardinalities: Sequence[int], classes: Counts, xlogx: XLogX
+) -> Floats:
     """Information of all pairs, each from the rows that have both features."""
-    d = parts[-1].place.stop
-    total = np.zeros((d, d))
+    d, weight = parts[-1].place.stop, float(classes.sum())
+    total, observed = np.zeros((d, d)), np.zeros((d, d))
     for first, second in combinations_with_replacement(parts, 2):
-        total[first.place, second.place] = _sums_of_observed(counts, len(classes), first, second, xlogx)
-    return _finish(total, float(classes.sum()))
+        here = first.place, second.place
+        total[here], observed[here] = _sums_and_weight(counts, len(classes), first, second, xlogx)
+    cells = len(classes) * np.multiply.outer(np.array(cardinalities, float), np.array(cardinalities, float))
+    return _finish(np.maximum(total - _cost(cells, observed, weight), 0.0), weight)
+
+
+def _cost(cells: Floats | float, observed: Floats | float, weight: float) -> Floats:
+    """What estimating tables of so many cells from the observed rows instead of all costs all of them, in nats."""
+    return np.asarray(cells / 2 * (weight / np.maximum(observed, 1e-300) - 1.0))
 
 
 def _sums(counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlogx: XLogX) -> Floats:
@@ -151,19 +163,24 @@ def _sums(counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlog
     return _by_feature(cells, first, second)
 
 
-def _sums_of_observed(counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlogx: XLogX) -> Floats:
-    """For each pair the sum of n log n less that of its margins among the rows that have both."""
+def _sums_and_weight(
+    counts: BlockCounts, n_classes: int, first: Strip, second: Strip, xlogx: XLogX
+) -> tuple[Floats, Floats]:
+    """For each pair the sum of n log n less that of its margins among the rows that have both, and their weight."""
     cells = np.zeros((len(first), len(second)))
     total = np.zeros((len(first.starts), len(second.starts)))
+    weight = np.zeros_like(total)
     for label in range(n_classes):
         block = counts(label, first, second)
         cells += xlogx(block)
         left = np.add.reduceat(block, second.starts, axis=1)  # a level of the first, where the second is observed
         right = np.add.reduceat(block, first.starts, axis=0)
+        both = np.add.reduceat(left, first.starts, axis=0)
         total -= np.add.reduceat(xlogx(left), first.starts, axis=0)
         total -= np.add.reduceat(xlogx(right), second.starts, axis=1)
-        total += xlogx(np.add.reduceat(left, first.starts, axis=0))
-    return total + _by_feature(cells, first, second)
+        total += xlogx(both)
+        weight += both
+    return total + _by_feature(cells, first, second), weight
 
 
 def _by_feature(cells: Floats, first: Strip, second: Strip) -> Floats:
@@ -175,12 +192,15 @@ def _pair_by_pair(rows: Rows, radix: Sequence[int]) -> Floats:
     total = np.zeros((d, d))
     xlogx = _lookup(len(rows)) if rows.weights is None else _xlogx
     whole = [r == c for r, c in zip(radix, rows.cardinalities, strict=True)]
+    weight = float(_labelled(rows).sum())
     single: dict[int, float] = {}  # sum of n log n over (class, level), for features without missing cells
     for first in range(1, d):
         for second, table in pair_tables(rows, first, radix):
             if not (whole[0] and whole[first] and whole[second]):
                 observed = tuple(slice(rows.cardinalities[v]) for v in (0, first, second))
-                total[first - 1, second - 1] = _table_sum(table[observed], xlogx)
+                known = table[observed]
+                cost = float(_cost(float(known.size), float(known.sum()), weight))
+                total[first - 1, second - 1] = max(0.0, _table_sum(known, xlogx) - cost)
                 continue
             for v, axis in ((first, 2), (second, 1)):
                 if v not in single:
@@ -189,7 +209,7 @@ def _pair_by_pair(rows: Rows, radix: Sequence[int]) -> Floats:
                 single[0] = float(xlogx(table.sum(axis=(1, 2))).sum())
             value = float(xlogx(table).sum()) - single[first] - single[second] + single[0]
             total[first - 1, second - 1] = value
-    return _finish(total, float(_labelled(rows).sum()))
+    return _finish(total, weight)
 
 
 def _table_sum(table: Counts, xlogx: XLogX | None = None) -> float:
