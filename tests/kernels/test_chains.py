@@ -103,6 +103,22 @@ def test_scores_far_apart_neither_overflow_nor_vanish() -> None:
     assert steps.sum() == pytest.approx(2.0)
 
 
+def test_a_long_chain_of_scores_far_apart_has_labels_whose_chances_sum_to_one() -> None:
+    rng, length = np.random.default_rng(0), 20_000
+    scores = 1000.0 * rng.standard_normal((length, 3))
+    start, step, end = np.zeros(3), np.where(np.eye(3) > 0, 0.0, -1000.0), np.zeros(3)
+    successor = np.tile(np.arange(3), (3, 1))
+    offsets, label_of = np.array([0, length]), np.arange(3)
+    log_z, node, starts, steps, ends = forward_backward(
+        scores, offsets, start, step, end, successor, label_of, np.ones(1)
+    )
+    best = viterbi(scores, offsets, start, step, end, successor, label_of)[1][0]
+    assert best - 1e-6 <= log_z[0] <= best + 1e-5 * best  # few paths come near to the best one
+    np.testing.assert_allclose(node.sum(axis=1), 1.0, atol=1e-12)
+    assert steps.sum() == pytest.approx(length - 1, abs=1e-6)
+    assert starts.sum() == pytest.approx(1.0) == ends.sum()
+
+
 def test_a_chain_without_a_possible_path_prefers_no_label_and_counts_nothing() -> None:
     scores, offsets, start, step, end, successor, label_of = chains(1, 3)
     scores[2] = -np.inf  # the middle of the second chain

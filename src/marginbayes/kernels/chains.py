@@ -258,31 +258,58 @@ def _in_logs(
     marks: Floats,
     uses: tuple[Floats, Floats, Floats],
 ) -> float:
-    """The same by logarithms throughout; where no path is possible, no label is preferred."""
+    """The same by logarithms throughout; where no path is possible, no label is preferred.
+
+    Logarithms are relative to the largest at their position, and shares to their sum there: the sums of a long chain
+    would swallow the differences that matter.
+    """
     (start, step, end), (begun, made, ended) = tables, uses
     n_states, n_labels, last = step.shape[0], step.shape[1], len(scores) - 1
     log_alpha[0] = start + scores[0][label_of]
+    log_z = _lower(log_alpha[0])
     for k in range(1, last + 1):
         for s in range(n_states):
             log_alpha[k, s] = _into(s, log_alpha[k - 1], step, successor) + scores[k, label_of[s]]
-    log_z = float(_log_sum(log_alpha[last] + end))
+        log_z += _lower(log_alpha[k])
+    log_z += float(_log_sum(log_alpha[last] + end))
     if log_z == -np.inf:
         marks[:], begun[:], ended[:] = 1.0 / n_labels, 0.0, 0.0
         return log_z
-    log_beta = end.copy()
-    ended[:] = np.exp(log_alpha[last] + end - log_z)
+    log_beta, shares = end.copy(), np.empty((n_states, n_labels))
+    ended[:] = _distribution(log_alpha[last] + end)
     for s in range(n_states):
         marks[last, label_of[s]] += ended[s]
     for k in range(last - 1, -1, -1):
         ahead = log_beta + scores[k + 1][label_of]
         for s in range(n_states):
             for c in range(n_labels):
-                share = math.exp(log_alpha[k, s] + step[s, c] + ahead[successor[s, c]] - log_z)
-                marks[k, label_of[s]] += share
-                made[s, c] += share
+                shares[s, c] = log_alpha[k, s] + step[s, c] + ahead[successor[s, c]]
             log_beta[s] = _log_sum(step[s] + ahead[successor[s]])
-    begun[:] = np.exp(log_alpha[0] + log_beta - log_z)
-    return log_z
+        _lower(log_beta)
+        shares[:] = _distribution(shares.ravel()).reshape(shares.shape)
+        made += shares
+        for s in range(n_states):
+            marks[k, label_of[s]] += shares[s].sum()
+    begun[:] = _distribution(log_alpha[0] + log_beta)
+    return float(log_z)
+
+
+@njit(cache=True, nogil=True)
+def _lower(values: Floats) -> float:
+    """Take the largest of some logarithms from all of them, in place, and return it; where none is possible, -inf."""
+    top = -np.inf
+    for value in values:
+        top = max(top, value)
+    if top > -np.inf:
+        values -= top
+    return top
+
+
+@njit(cache=True, nogil=True)
+def _distribution(logs: Floats) -> Floats:
+    """Probabilities that are proportional to the exponentials, one of which at least is not zero."""
+    chances = np.exp(logs - _largest(logs))
+    return np.asarray(chances / chances.sum())
 
 
 @njit(cache=True, nogil=True)
