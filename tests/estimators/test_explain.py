@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from marginbayes import BayesNetClassifier, Dag
+from marginbayes import BayesNetClassifier, Dag, Network
+from marginbayes.data import Rows
+from tests.oracles.brute import random_network, with_holes
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan", "parents"])
@@ -102,3 +104,22 @@ def test_features_called_like_a_column_of_the_frame_lose_nothing() -> None:
     np.testing.assert_array_equal(frame["target"], explanation.target)
     np.testing.assert_array_equal(frame["target_"], explanation.weights[:, 0])
     np.testing.assert_allclose(frame["log_odds"], explanation.log_odds)
+
+
+@pytest.mark.parametrize("parents", [((), (0,), (0, 1), (0, 2)), ((1,), (), (0,), (0, 1)), ((), (0,), (0,), (1, 2))])
+@pytest.mark.parametrize("normalized", [True, False])
+def test_every_step_is_the_joint_of_what_is_seen_by_then(
+    parents: tuple[tuple[int, ...], ...], normalized: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    network = random_network(rng, Dag(tuple("yabc"), parents), (3, 2, 3, 2))
+    if not normalized:
+        network = Network(network.schema, network.dag, tuple(table - 0.1 for table in network.tables))
+    rows = with_holes(rng, random_network(rng, Dag.naive(list("yabc")), (3, 2, 3, 2)).sample(50, rng), 0.3)
+    codes = np.repeat(np.array(rows.cardinalities, rows.codes.dtype)[:, None], 50, axis=1)
+    unseen = [i for i in network.dag.order if i]
+    for k, found in enumerate(network.log_joint_by_prefix(rows)):
+        if k:
+            codes[unseen[k - 1]] = rows.codes[unseen[k - 1]]
+        np.testing.assert_allclose(found, network.log_joint(Rows(codes, rows.cardinalities)), atol=1e-12)
+    assert k == 3

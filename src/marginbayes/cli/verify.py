@@ -125,7 +125,6 @@ def _columns(
 ) -> tuple[dict[str, list[Any]], NDArray[np.float64] | None]:
     """Cells by the names of the certificate, and weights; rows without a label are left out, as they are at fit."""
     from marginbayes.cli.tables import check_column, training
-    from marginbayes.estimators.weights import check_weights
 
     label = schema[0]["name"]
     if target in {variable["name"] for variable in schema[1:]}:
@@ -136,7 +135,11 @@ def _columns(
         check_column(variable["name"], table)
     columns = {v["name"]: _cells(rows.X[v["name"]]) for v in schema[1:]}
     columns[label] = rows.y.tolist()
-    return columns, check_weights(rows.weights, class_weight and class_weight.value, rows.y)
+    if class_weight is None:
+        return columns, rows.weights
+    from marginbayes.estimators.weights import check_weights  # all estimators come with it
+
+    return columns, check_weights(rows.weights, class_weight.value, rows.y)
 
 
 def _cells(column: Any) -> list[Any]:

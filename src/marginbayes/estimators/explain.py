@@ -77,9 +77,9 @@ def explain(
     network: Network, rows: Rows, classes: NDArray[Any], target: Any = None, against: Any = None
 ) -> Explanation:
     """Explanation of every row by a network; see `BayesNetClassifier.explain`."""
-    steps = _joint_by_prefix(network, rows)
-    first, second = _sides(steps[-1], classes, target, against)
+    first, second = _sides(network.log_joint(rows), classes, target, against)
     each = np.arange(len(rows))
+    steps = network.log_joint_by_prefix(rows)
     odds = _carried(np.stack([_difference(step[each, first], step[each, second]) for step in steps]))
     weights = np.empty((len(rows), len(network.dag.names) - 1))
     changes = _difference(odds[1:], odds[:-1])
@@ -100,18 +100,6 @@ def _carried(odds: Floats) -> Floats:
     for step in range(1, len(odds)):
         odds[step] = np.where(np.isnan(odds[step]), odds[step - 1], odds[step])
     return odds
-
-
-def _joint_by_prefix(network: Network, rows: Rows) -> list[Floats]:
-    """Log joint with no feature seen, with the first in topological order, with the first two, and so on."""
-    missing = np.array(rows.cardinalities, rows.codes.dtype)[:, None]
-    codes = np.broadcast_to(missing, rows.codes.shape).copy()
-    steps = [network.log_joint(Rows(codes, rows.cardinalities, n_jobs=rows.n_jobs))]
-    for i in network.dag.order:
-        if i:
-            codes[i] = rows.codes[i]
-            steps.append(network.log_joint(Rows(codes, rows.cardinalities, n_jobs=rows.n_jobs)))
-    return steps
 
 
 def _sides(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
 
 __all__ = ["has_treewidth_at_most"]
 
@@ -17,12 +18,17 @@ def has_treewidth_at_most(cliques: Iterable[Sequence[int]], k: int) -> bool:
     for clique in cliques:
         for v in clique:
             neighbours.setdefault(v, set()).update(u for u in clique if u != v)
+    waiting = [(len(near), v) for v, near in neighbours.items()]
+    heapify(waiting)
     while neighbours:
-        v = min(neighbours, key=lambda u: (len(neighbours[u]), u))
-        others = neighbours.pop(v)
-        if len(others) > k:
+        degree, v = heappop(waiting)
+        if v not in neighbours or degree != len(neighbours[v]):
+            continue  # it is gone, or has another entry by now
+        if degree > k:
             return False
+        others = neighbours.pop(v)
         for u in others:
             neighbours[u].discard(v)
             neighbours[u].update(others - {u})
+            heappush(waiting, (len(neighbours[u]), u))
     return True

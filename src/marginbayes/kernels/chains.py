@@ -274,7 +274,7 @@ def _in_logs(
     log_z += float(_log_sum(log_alpha[last] + end))
     if log_z == -np.inf:
         marks[:], begun[:], ended[:] = 1.0 / n_labels, 0.0, 0.0
-        return log_z
+        return float(log_z)
     log_beta, shares = end.copy(), np.empty((n_states, n_labels))
     ended[:] = _distribution(log_alpha[last] + end)
     for s in range(n_states):
@@ -302,7 +302,7 @@ def _lower(values: Floats) -> float:
         top = max(top, value)
     if top > -np.inf:
         values -= top
-    return top
+    return float(top)
 
 
 @njit(cache=True, nogil=True)

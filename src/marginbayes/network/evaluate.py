@@ -28,6 +28,8 @@ PIECE_BYTES = 1 << 19
 SAFE_LOG = 700.0
 # Tables are added together up to this many cells, for calls with this many rows.
 MERGED_CELLS, MERGED_ROWS = 1 << 17, 1 << 13
+# Tables among which the partner of one is sought: to look at all would cost more than the rows save.
+PARTNERS = 32
 # Sums over so many cells are done plainly, in some hundredths of a second: less than loading the compiled sums takes.
 PLAIN_CELLS = 1 << 21
 # Cells for messages that are remembered from row to row.
@@ -102,6 +104,31 @@ class Evaluator:
         """P(target = level | observed cells) for each row and level."""
         return self._filled(rows, self._fill_normalised)
 
+    def log_joint_by_prefix(self, rows: Rows) -> Iterator[Floats]:
+        """Log joint with no other variable seen, with the first in topological order, with the first two, and so on.
+
+        Rows in which nothing has to be summed gain one table look-up at each step; the others are evaluated anew. What
+        is yielded changes with the next step.
+        """
+        summed = np.ones(len(rows), bool)
+        if self.normalized and not self.dag.parents[self.target]:  # else what is not seen matters
+            found = self._needs_sums(rows)
+            summed = ~summed if found is None else found
+        codes = np.broadcast_to(np.array(self.cardinalities, rows.codes.dtype)[:, None], rows.codes.shape).copy()
+        joint = np.empty((len(rows), self._levels))
+        joint[:] = self.log_joint(Rows(codes[:, :1], self.cardinalities)) if len(rows) else 0.0
+        yield joint
+        simple, behind = rows.codes[:, ~summed], codes[:, summed]
+        for i in self.dag.order:
+            if i == self.target:
+                continue
+            own = Lookup.of(*self._target_last(i, self.tables[i]), self.cardinalities)
+            joint[~summed] += own.table.take(own.index(simple), axis=0)
+            if behind.size:
+                behind[i] = rows.codes[i, summed]
+                joint[summed] = self.log_joint(Rows(behind, self.cardinalities, n_jobs=rows.n_jobs))
+            yield joint
+
     def _filled(self, rows: Rows, fill: Callable[[Block, Floats, list[Lookup], int], None]) -> Floats:
         out = np.empty((len(rows), self._levels))
         rows.fill(out, fill, self._merged if len(rows) >= MERGED_ROWS else self._padded, len(rows))
@@ -161,7 +188,7 @@ class Evaluator:
 
     # -- rows in which nothing has to be summed
 
-    def _needs_sums(self, block: Block) -> NDArray[np.bool_] | None:
+    def _needs_sums(self, block: Block | Rows) -> NDArray[np.bool_] | None:
         """Rows with a missing variable that has an observed descendant; None where there is no such row."""
         missing = {
             i: gone
@@ -196,7 +223,7 @@ class Evaluator:
         waiting, done = list(self._padded), []
         while waiting:
             one = waiting.pop(0)
-            sizes = [one.cells_with(other, self.cardinalities) for other in waiting]
+            sizes = [one.cells_with(other, self.cardinalities) for other in waiting[:PARTNERS]]
             if not waiting or min(sizes) * self._levels > MERGED_CELLS:
                 done.append(one)
             else:

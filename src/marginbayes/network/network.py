@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -108,6 +108,13 @@ class Network:
         """log P(target = level, observed features) for each row and level of the target (the class by default)."""
         return self._evaluator(target).log_joint(rows)
 
+    def log_joint_by_prefix(self, rows: Rows) -> Iterator[Floats]:
+        """Log joint of each row and class with no feature seen, then with one more in topological order at a time.
+
+        What is yielded changes with the next step.
+        """
+        return self._evaluator(None).log_joint_by_prefix(rows)
+
     def posterior(self, rows: Rows, target: str | None = None) -> Floats:
         """P(target = level | observed cells) for each row, missing cells summed out exactly."""
         return self._evaluator(target).posterior(rows)
@@ -167,9 +174,7 @@ class Network:
         cards = self.schema.cardinalities
         codes = np.empty((len(cards), n), code_type(max(cards)))
         for i in self.dag.order:
-            chances = np.exp(self.tables[i][tuple(codes[p] for p in self.dag.parents[i])])
-            heights = np.cumsum(np.broadcast_to(chances, (n, cards[i])), axis=1)
-            codes[i] = (rng.random(n)[:, None] * heights[:, -1:] >= heights).sum(axis=1)
+            codes[i] = _drawn(self.tables[i], [codes[p] for p in self.dag.parents[i]], rng.random(n))
         return Rows(codes, cards)
 
     def edge_information(self) -> dict[tuple[str, str], float]:
@@ -258,6 +263,24 @@ class Network:
 def _evidence(given: Mapping[str, Any] | None) -> dict[str, Any]:
     """A dictionary, also of a row of a pandas frame."""
     return {} if given is None else dict(given)
+
+
+def _drawn(table: Floats, parents: Sequence[NDArray[Any]], heights: Floats) -> NDArray[np.intp]:
+    """The level that each height between 0 and 1 falls into, given the levels of the parents: one search for each row.
+
+    Rows with the same parents are dealt with together, so that memory does not grow with rows times levels.
+    """
+    flat = table.reshape(-1, table.shape[-1])
+    given = np.zeros(len(heights), np.intp)
+    if parents:
+        given += np.ravel_multi_index(tuple(parents), table.shape[:-1])
+    order = np.argsort(given, kind="stable")
+    starts = np.flatnonzero(np.diff(given[order], prepend=-1))
+    found = np.empty(len(heights), np.intp)
+    for rows in np.split(order, starts)[1:]:
+        steps = np.cumsum(np.exp(flat[given[rows[0]]]))
+        found[rows] = np.searchsorted(steps, heights[rows] * steps[-1], side="right")
+    return found
 
 
 def _frozen(table: Any) -> Floats:

@@ -174,8 +174,8 @@ def _warn_of_holes(schema: Schema, rows: Rows) -> None:
         worst = int(shares.argmax())
         warnings.warn(
             f"{int(some.sum())} of {len(rows)} rows have a missing cell, and exact scores leave them out; "
-            f"{schema.names[worst]!r} is missing in {shares[worst]:.0%} of the rows: leave such columns out, or let "
-            "missing='level' make missing cells a level of their own",
+            f"{schema.names[worst]!r} is missing in {shares[worst]:.0%} of the rows: leave such columns out, or make "
+            "missing cells a level of their own (missing='level', on the command line --missing level)",
             UserWarning,
             stacklevel=3,
         )
