@@ -105,8 +105,8 @@ def test_a_cost_matrix_moves_the_decision_to_the_least_expected_cost() -> None:
 
 def test_class_weight_equals_weighting_the_rows() -> None:
     X, y = load_iris(return_X_y=True)
-    balanced = BayesNetClassifier(class_weight={0: 1.0, 1: 2.0, 2: 5.0}).fit(X, y)
-    weighted = BayesNetClassifier().fit(X, y, sample_weight=np.array([1.0, 2.0, 5.0])[y])
+    weighted = BayesNetClassifier(discretizer=None).fit(X, y, sample_weight=np.array([1.0, 2.0, 5.0])[y])
+    balanced = BayesNetClassifier(discretizer=None, class_weight={0: 1.0, 1: 2.0, 2: 5.0}).fit(X, y)
     assert balanced.network_ == weighted.network_
 
 

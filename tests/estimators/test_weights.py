@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.preprocessing import KBinsDiscretizer
 
 from marginbayes import AODEClassifier, BayesNetClassifier
 from marginbayes.estimators.weights import check_weights
@@ -25,6 +27,22 @@ def test_a_weight_of_two_is_the_row_twice_also_with_weights_of_classes(estimator
     weighted = estimator(class_weight=class_weight).fit(X, y, sample_weight=times)
     repeated = estimator(class_weight=class_weight).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("discretizer", ["mdlp", KBinsDiscretizer(4, encode="ordinal", strategy="kmeans")])
+@pytest.mark.parametrize("estimator", [BayesNetClassifier("nb"), AODEClassifier()])
+def test_numbers_are_cut_without_the_weights_of_classes(estimator: BaseEstimator, discretizer: object) -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random(4000) < 0.01).astype(int)
+    X, weights = rng.normal(np.column_stack([2 * y, 0 * y]), 1.0), rng.integers(0, 3, len(y))
+    estimator = estimator.set_params(discretizer=discretizer)
+    for class_weight in ("balanced", {0: 1.0, 1: 100.0}):
+        plain = clone(estimator).fit(X, y, sample_weight=weights)
+        heavy = clone(estimator).set_params(class_weight=class_weight).fit(X, y, sample_weight=weights)
+        assert heavy.schema_ == plain.schema_
+        assert heavy.predict(X).sum() > 2 * plain.predict(X).sum()
+    absent = clone(estimator).set_params(class_weight={0: 0.0}).fit(X, y, sample_weight=weights)
+    assert absent.classes_.tolist() == [1]
 
 
 def test_balanced_classes_weigh_the_same_and_all_rows_what_they_weighed() -> None:

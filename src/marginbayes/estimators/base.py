@@ -125,12 +125,16 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.schema_.encode(frame, self.n_jobs)
 
     def _encode(self, data: Training, missing_level: bool) -> tuple[Schema, Rows]:
-        """Schema and rows of training data, by the choices in the estimator's parameters."""
+        """Schema and rows of training data, by the choices in the estimator's parameters.
+
+        Weights of classes count in the rows but not where columns are cut: the description length takes weights for
+        numbers of rows, and would set a few rows of a heavy class apart as if they were hundreds.
+        """
         named = categorical_mask(self.categorical_features, data.frame.names)
         encoder = Encoder(
             labels=data.labels,
             n_classes=len(data.classes),
-            weights=data.weights,
+            weights=data.given,
             categorical=named,
             discretizer=self.discretizer,
             missing_level=missing_level,
@@ -138,7 +142,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         )
         schema, rows = encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), data.frame)
         _warn_of_columns(schema, rows, [told or data.frame.is_declared(i) for i, told in enumerate(named)])
-        return schema, rows
+        return schema, rows.reweighted(data.weights)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

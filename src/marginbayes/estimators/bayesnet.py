@@ -65,7 +65,7 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
         Missing cells at fit: each table is estimated from the rows in which all of its variables are observed, or all
         tables by expectation maximisation, or a missing cell is a level of its own.
     class_weight : dict, "balanced" or None, default=None
-        Weight of the rows of each class.
+        Weight of the rows of each class in graph and tables; where numbers are cut, rows count without it.
     n_jobs : int or None, default=None
         Threads, as joblib counts them.
     random_state : int or None, default=None

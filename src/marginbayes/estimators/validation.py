@@ -32,13 +32,19 @@ NULLABLE = {"i": np.int64, "u": np.uint64, "b": np.bool_}
 
 
 class Training:
-    """Checked training data: the table, the class codes, the classes, the weights (None: all one), the target."""
+    """Checked training data: the table, the class codes, the classes, the weights (None: all one), the target.
 
-    def __init__(self, frame: Frame, y: NDArray[Any], weights: Floats | None, target: str) -> None:
+    `given` are the weights of the caller alone, without those of the classes.
+    """
+
+    def __init__(
+        self, frame: Frame, y: NDArray[Any], weights: Floats | None, target: str, given: Floats | None
+    ) -> None:
         self.frame = frame
         self.classes, self.labels = np.unique(y, return_inverse=True)
         self.weights = weights
         self.target = target
+        self.given = given
 
 
 def read_training(
@@ -62,11 +68,13 @@ def read_training(
             f"Found input variables with inconsistent numbers of samples: X has {frame.n_rows} rows, y {len(y)}"
         )
     weights = check_weights(sample_weight, class_weight, y, classes)
+    given = weights if class_weight is None else check_weights(sample_weight, None, y)
     if weights is not None and (weights == 0).any():
         kept = np.flatnonzero(weights)
         frame = frame.take(kept)
         y, weights = y[kept], weights[kept]
-    return Training(frame, y, weights, name)
+        given = None if given is None else given[kept]
+    return Training(frame, y, weights, name, given)
 
 
 def read_features(estimator: Any, X: Any, *, reset: bool = False) -> Frame:
