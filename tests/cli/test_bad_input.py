@@ -284,11 +284,12 @@ def test_numbers_that_are_text_are_noted_with_what_keeps_them_so(run: Run, tmp_p
     for name, cells, said in (
         ("thousands.csv", [f'"{x:,.2f}"' for x in numbers], "have commas between thousands"),
         ("small.csv", [f'"{x:,}"' for x in range(500, 20_000, 650)], "have commas between thousands"),
-        ("points.csv", [f"{x:.2f}" for x in numbers], "are text; read it with --decimal . or convert it to numbers"),
+        ("points.csv", [f"{x:.2f}" for x in numbers], "such as '1000.50', have a point; write a comma for it, and it"),
+        ("groups.csv", [f"{x:,}".replace(",", ".") for x in range(500, 20_000, 650)], "points between thousands; take"),
     ):
         path = tmp_path / name
         path.write_text("a,y\n" + "".join(f"{x},{'uv'[i % 2]}\n" for i, x in enumerate(cells)))
-        words = ["--decimal", ",", "--separator", ";"] if name == "points.csv" else []
+        words = ["--decimal", ",", "--separator", ";"] if name in ("points.csv", "groups.csv") else []
         if words:
             path.write_text(path.read_text().replace(",", ";"))
         assert said in run("fit", path, "-t", "y", "-s", "nb", *words).stderr.replace("\n", " ")

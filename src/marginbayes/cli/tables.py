@@ -52,6 +52,7 @@ class Table:
     test: NDArray[np.intp] | None = None
     ids: Any = None
     codes: Mapping[str, str] = field(default_factory=dict)  # columns of numbers written like codes, and one of them
+    decimal: str = "."
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +174,7 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Tab
             path, separator=reading.separator, encoding=reading.encoding, decimal=reading.decimal
         )
     frame.columns = [str(name) for name in frame.columns]
-    return Table(str(path), frame)
+    return Table(str(path), frame, decimal=reading.decimal if suffix_of(path) in SEPARATORS else ".")
 
 
 def _is_text(table: Table) -> bool:
@@ -241,7 +242,7 @@ def training(
 def note_columns(table: Table, rows: Training, categorical: Sequence[str]) -> None:
     """Say what looks wrong with columns that are to be learned from; those named categorical are as they should be."""
     features = [column for column in rows.X.columns if column != rows.sequence]
-    _note_numbers_in_text(rows.X[features], categorical, _is_text(table))
+    _note_numbers_in_text(rows.X[features], categorical, table)
     _note_codes(features, rows.target, table.codes)
     _note_quantity(rows.y, rows.target)
 
@@ -273,7 +274,7 @@ def _note_quantity(labels: NDArray[Any], name: str) -> None:
         )
 
 
-def _note_numbers_in_text(X: Any, categorical: Sequence[str], is_text: bool) -> None:
+def _note_numbers_in_text(X: Any, categorical: Sequence[str], table: Table) -> None:
     """Say which columns are categories because of a few cells, or a comma, that keep them from being numbers."""
     import pandas as pd
 
@@ -285,9 +286,11 @@ def _note_numbers_in_text(X: Any, categorical: Sequence[str], is_text: bool) -> 
         if name in categorical or frame.is_declared(i) or pd.api.types.is_numeric_dtype(X.iloc[:, i]):
             continue
         column = frame.column(i)
-        doubt = doubt_of(column.levels, column.codes, whole=True) if isinstance(column, LevelColumn) else None
+        if not isinstance(column, LevelColumn):
+            continue
+        doubt = doubt_of(column.levels, column.codes, whole=True, decimal=table.decimal)
         if doubt is not None:
-            other = [f"read it with --decimal {doubt.decimal}"] if is_text and doubt.decimal else []
+            other = [f"read it with --decimal {doubt.decimal}"] if doubt.decimal and _is_text(table) else []
             note(f"{doubt.sentence(name, *other)}; if it is a category, --categorical {shlex.quote(name)} says so")
 
 
