@@ -14,6 +14,7 @@ import pytest
 from sklearn.model_selection import cross_val_predict
 
 from marginbayes import AODEClassifier, BayesNetClassifier, datasets, evaluation
+from marginbayes.cli.results import reliability
 from tests.cli.conftest import Run, frame
 
 
@@ -223,6 +224,19 @@ def test_reliability_diagrams_are_drawn(run: Run, tmp_path: Path, classes: int) 
     names = sorted(picture.name for picture in folder.iterdir())
     assert names == ["reliability-nb.png", "reliability-tan.png"]
     assert all(picture.read_bytes()[:4] == b"\x89PNG" for picture in folder.iterdir())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_reliability_counts_rows_and_names_another_score_than_that_of_the_table(classes: int) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, 120)
+    tasks = evaluation.stratified_tasks(np.where(rng.random(120) < 0.7, y, 0)[:, None], y, 3, 4)
+    outcomes = list(evaluation.run({"nb": BayesNetClassifier("nb")}, tasks, range(classes)))
+    result = evaluation.summarise(outcomes, range(classes))
+    display = reliability(outcomes, result)
+    assert (display.repeats, display.counts.sum()) == (4, 480)
+    same = display.brier == pytest.approx(result.brier)
+    assert same == (display.score == "Brier score") == (classes == 2)
 
 
 def test_an_interrupt_keeps_the_folds_that_all_classifiers_finished(

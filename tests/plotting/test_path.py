@@ -34,6 +34,15 @@ def test_a_search_that_goes_down_has_a_second_line() -> None:
     assert len(drawn) == 2 + 1 + 2  # a line and a dot for each, and one more
 
 
+def test_a_search_begins_at_the_score_before_its_first_change() -> None:
+    dag = Dag(("a",), ((),))
+    results = {"told": StructureResult(dag, path=tuple(UP), start=0.2), "not": StructureResult(dag, path=tuple(UP))}
+    for x, places in (("changes", [0, 1, 2, 3]), ("seconds", [0.0, 0.1, 0.4, 0.5])):
+        display = ScorePathDisplay.from_results(results, x=x)
+        assert [list(values) for values in display.lines_["told"].get_data()] == [places, [0.2, 0.5, 0.7, 0.8]]
+        assert [list(values) for values in display.lines_["not"].get_data()] == [places[1:], [0.5, 0.7, 0.8]]
+
+
 def test_the_legend_names_each_search_and_its_best_score() -> None:
     display = ScorePathDisplay({"$greedy$": UP, "other": DOWN}).plot()
     display.figure_.canvas.draw()
@@ -61,7 +70,8 @@ def test_a_fitted_classifier_shows_how_its_structure_was_found() -> None:
     data = load_iris(as_frame=True)
     classifier = BayesNetClassifier(Greedy("cl")).fit(data.data, data.target)
     display = ScorePathDisplay.from_estimator(classifier)
-    assert list(display.scores("Greedy")) == [step.score for step in classifier.structure_result_.path]
+    found = classifier.structure_result_
+    assert list(display.scores("Greedy")) == [found.start, *(step.score for step in found.path)]
 
 
 def test_given_axes_are_used() -> None:

@@ -57,6 +57,16 @@ def test_the_drawing_shows_curve_intervals_and_histogram() -> None:
     assert "tan" in display.ax_.get_legend().get_texts()[0].get_text()
 
 
+def test_predictions_of_the_same_rows_count_as_these_rows() -> None:
+    truth, chances = _case()
+    once = ReliabilityDisplay.compute(truth, chances)
+    often = ReliabilityDisplay.compute(np.tile(truth, 5), np.tile(chances, 5), repeats=5, score="their score").plot()
+    np.testing.assert_allclose([often.low, often.high], [once.low, once.high])
+    assert often.counts.sum() == 5 * len(truth)
+    assert sum(bar.get_height() for bar in often.histogram_ax_.patches) == pytest.approx(len(truth))
+    assert "their score 0." in often.ax_.get_legend().get_texts()[0].get_text()
+
+
 def test_given_axes_are_drawn_into_and_nothing_else_is() -> None:
     import matplotlib.pyplot as plt
 

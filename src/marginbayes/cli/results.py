@@ -98,17 +98,23 @@ def comparison_line(comparison: Comparison) -> str:
 
 def reliability(outcomes: Sequence[Outcome], result: Evaluation) -> ReliabilityDisplay:
     """Diagram of the positive class's probability, or with several classes of the most probable class's."""
-    truth, log_proba, _ = pooled(outcomes)
+    truth, log_proba, rows = pooled(outcomes)
+    repeats = len(rows) / len(np.unique(rows))
     if result.positive is not None:
         side = result.classes.index(result.positive)
         event = f"class {text_of(result.positive)}"
         return ReliabilityDisplay.compute(
-            truth == side, np.exp(log_proba[:, side]), pos_label=True, name=result.name, event=event
+            truth == side, np.exp(log_proba[:, side]), pos_label=True, name=result.name, event=event, repeats=repeats
         )
-    right = log_proba.argmax(axis=1) == truth
     event = "the predicted class"
     return ReliabilityDisplay.compute(
-        right, np.exp(log_proba.max(axis=1)), pos_label=True, name=result.name, event=event
+        log_proba.argmax(axis=1) == truth,
+        np.exp(log_proba.max(axis=1)),
+        pos_label=True,
+        name=result.name,
+        event=event,
+        repeats=repeats,
+        score=f"Brier score of {event}",  # that of the table is over all classes
     )
 
 

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["ScorePathDisplay"]
 
 AXES = {"changes": "changes", "seconds": "seconds"}
+START = "start"  # what stands for a change where there was none yet
 
 
 @dataclass(eq=False)
 class ScorePathDisplay:
     """Score of one or several searches against the number of changes or against time.
 
-    A search that also goes down has a faint line for where it was and a strong one for the best it had seen. A dot
-    marks where the best was found. Make one with `from_result`, `from_results` or `from_estimator`; `plot` draws it.
+    Where a result tells the score before the first change, it stands at change 0. A search that also goes down has a
+    faint line for where it was and a strong one for the best it had seen. A dot marks where the best was found. Make
+    one with `from_result`, `from_results` or `from_estimator`; `plot` draws it.
 
     Parameters
     ----------
@@ -61,14 +63,14 @@ class ScorePathDisplay:
         cls, result: StructureResult, *, label: str = "score", x: str = "changes", ax: Axes | None = None
     ) -> ScorePathDisplay:
         """The display, drawn, of what one structure learner returned."""
-        return cls({label: result.path}, x).plot(ax)
+        return cls.from_results({label: result}, x=x, ax=ax)
 
     @classmethod
     def from_results(
         cls, results: Mapping[str, StructureResult], *, x: str = "changes", ax: Axes | None = None
     ) -> ScorePathDisplay:
         """The display, drawn, of several learners that share a score, by label."""
-        return cls({label: result.path for label, result in results.items()}, x).plot(ax)
+        return cls({label: _with_start(result) for label, result in results.items()}, x).plot(ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, x: str = "changes", ax: Axes | None = None) -> ScorePathDisplay:
@@ -80,7 +82,9 @@ class ScorePathDisplay:
     def places(self, label: str) -> Any:
         """Where the steps of a search stand on the x axis."""
         path = self.paths[label]
-        return np.arange(1, len(path) + 1) if self.x == "changes" else np.array([step.seconds for step in path])
+        if self.x == "seconds":
+            return np.array([step.seconds for step in path])
+        return np.arange(len(path)) + (path[0].change != START)
 
     def scores(self, label: str) -> Any:
         """Score after each step of a search."""
@@ -111,3 +115,10 @@ class ScorePathDisplay:
         top = int(scores.argmax())
         ax.plot(at[top], scores[top], "o", color=colour, markersize=5)
         return line
+
+
+def _with_start(result: StructureResult) -> tuple[Step, ...]:
+    """The path of a search, after where it began if that is known."""
+    if result.start is None or not result.path:
+        return result.path
+    return Step(START, None, None, result.start, 0.0), *result.path

@@ -49,6 +49,11 @@ class ReliabilityDisplay:
         What the probabilities are probabilities of, for the labels of the axes.
     confidence : float
         Of the intervals.
+    repeats : float
+        How many predictions there are of each row: intervals and histogram count rows, as repeating tells no more of
+        them.
+    score : str
+        What the legend calls `brier`.
     """
 
     prob_pred: Floats
@@ -61,6 +66,8 @@ class ReliabilityDisplay:
     name: str | None = None
     event: str = "the event"
     confidence: float = 0.95
+    repeats: float = 1.0
+    score: str = "Brier score"
 
     @classmethod
     def from_predictions(
@@ -163,8 +170,10 @@ class ReliabilityDisplay:
         name: str | None = None,
         event: str | None = None,
         confidence: float = 0.95,
+        repeats: float = 1.0,
+        score: str = "Brier score",
     ) -> ReliabilityDisplay:
-        """The display without drawing it, which needs no matplotlib; see `from_predictions`."""
+        """The display without drawing it, which needs no matplotlib; see `from_predictions` and the class."""
         labels, chances = np.asarray(y_true), _check_probabilities(y_prob)
         positive = _positive(labels, pos_label)
         if len(labels) != len(chances):
@@ -174,7 +183,7 @@ class ReliabilityDisplay:
         counts = np.bincount(bins, minlength=n_bins)
         used = counts > 0
         happened = np.bincount(bins, outcome, n_bins)[used]
-        low, high = wilson_interval(happened, counts[used], confidence)
+        low, high = wilson_interval(happened / repeats, counts[used] / repeats, confidence)
         return cls(
             prob_pred=np.bincount(bins, chances, n_bins)[used] / counts[used],
             prob_true=happened / counts[used],
@@ -186,6 +195,8 @@ class ReliabilityDisplay:
             name=name,
             event=f"class {_plain(positive)}" if event is None else event,
             confidence=confidence,
+            repeats=repeats,
+            score=score,
         )
 
     @property
@@ -246,13 +257,14 @@ class ReliabilityDisplay:
     def _legend(self, room: float) -> str:
         """Name and scores, in two lines where they are longer than this many inches."""
         (name,) = fitted([self.name or ""], room - inches(":", "small"), "small")
-        scores = f"Brier score {self.brier:.3f}, calibration error {self.calibration_error:.3f}"
+        scores = f"{self.score} {self.brier:.3f}, calibration error {self.calibration_error:.3f}"
         return joined([f"{name}:", scores] if name else [scores], room, "small")
 
     def _draw_histogram(self, ax: Axes, below: Axes, color: str) -> None:
         below.hist(
             self.y_prob,
             bins=np.linspace(0, 1, 21).tolist(),
+            weights=np.full(len(self.y_prob), 1 / self.repeats),
             color=color,
             alpha=0.75,
             edgecolor="white",
