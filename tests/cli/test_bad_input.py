@@ -404,3 +404,72 @@ def test_a_column_of_lists_is_refused_by_its_name(fails: Run, tmp_path: Path) ->
     pd.DataFrame({"t": [[1, 2]] * 8, "y": ["u", "v"] * 4}).to_parquet(path)
     for command in ("fit", "evaluate"):
         assert fails(command, path, "-t", "y").startswith("column 't' holds array([1, 2])")
+
+
+def test_infinity_is_named_by_its_row_in_the_file(fails: Run, run: Run, tmp_path: Path) -> None:
+    path, whole, model = tmp_path / "t.csv", tmp_path / "whole.csv", tmp_path / "m.json"
+    data = pd.DataFrame({"a": np.arange(60) % 7 / 2, "y": ["u", "v"] * 30})
+    data.to_csv(whole, index=False)
+    run("fit", whole, "-t", "y", "-s", "nb", "--model", model)
+    data.loc[:9, "y"] = None  # which are left out
+    data.assign(a=data["a"].where(data.index != 40, np.inf)).to_csv(path, index=False)
+    for words in (
+        ("fit", path, "-t", "y"),
+        ("evaluate", path, "-t", "y"),
+        ("evaluate", whole, "-t", "y", "--test", path),
+        ("predict", model, path),
+    ):
+        said = "row 41 has infinity, or a number too large to tell from it, in 'a'; write a number, or leave the cell"
+        assert said in fails(*words)
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (
+            ["10,0", "0,5"],
+            "its numbers, such as '0,5', have a comma (the first in row 3 of {}); read it with --decimal ,",
+        ),
+        (
+            ["<0.5", "<0.5"],
+            "2 of its 60 cells, such as '<0.5', are no numbers (the first in row 3 of {}); write a number",
+        ),
+        (["lost", "2.5"], "1 of its 60 cells, such as 'lost', is no number (the first in row 3 of {}); mend it"),
+    ],
+)
+def test_texts_where_a_model_knows_numbers_are_refused_with_a_remedy_of_the_command_line(
+    fails: Run, run: Run, tmp_path: Path, cells: list[str], told: str
+) -> None:
+    path, whole, model = tmp_path / "t.csv", tmp_path / "whole.csv", tmp_path / "m.json"
+    numbers = [f"{i % 7}" for i in range(60)]
+    pd.DataFrame({"a": [f"{x}.5" for x in numbers], "y": ["u", "v"] * 30}).to_csv(whole, index=False)
+    pd.DataFrame({"a": [*numbers[:2], *cells, *numbers[4:]], "y": ["u", "v"] * 30}).to_csv(path, index=False)
+    run("fit", whole, "-t", "y", "-s", "nb", "--model", model)
+    for words in (("predict", model, path), ("explain", model, path), ("evaluate", whole, "-t", "y", "--test", path)):
+        assert f"'a' was learned as a number, but {told.format(path)}" in fails(*words)
+
+
+def test_an_identifier_is_noted_once_with_the_rows_of_the_table(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    data = pd.DataFrame({"id": [f"P{i}" for i in range(120)], "ward": np.arange(120), "x": np.arange(120) / 7})
+    data.assign(y=["u", "v"] * 60).to_csv(path, index=False)
+    told = "Note: {!r} has 120 different values in 120 rows, like an identifier; leave it out if it is one\n"
+    cuts = "Note: 'x' has 120 different values in 120 rows, each number a level of its own; let a discretizer"
+    for command in ("fit", "evaluate"):
+        words = (command, path, "-t", "y", "-s", "nb", "--categorical", "ward")
+        assert run(*words).stderr == told.format("id") + told.format("ward")
+        said = run(*words, "--discretizer", "none").stderr
+        assert said.startswith(told.format("id") + told.format("ward") + cuts)
+        assert said.count("\n") == 3
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_a_categorical_column_that_is_no_feature_is_refused_by_what_it_is(
+    fails: Run, tmp_path: Path, command: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("code,w,a,outcome\n" + "".join(f"c{i % 3},1,{i % 4},{'uv'[i % 2]}\n" for i in range(30)))
+    words = (command, path, "-t", "outcome", "--drop", "code", "--weight", "w", "--categorical")
+    assert fails(*words, "outcome") == "'outcome' is the target; --categorical is for features"
+    assert fails(*words, "code") == "'code' is left out by --drop; --categorical is for features"
+    assert fails(*words, "w") == "'w' has the weights; --categorical is for features"

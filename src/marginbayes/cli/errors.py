@@ -69,8 +69,9 @@ class OneSentenceGroup(TyperGroup):
         try:
             with notes(), warnings.catch_warnings():
                 warnings.showwarning = _note_warning
-                # Of the whole table that is noted once, by `tables.note_columns`.
+                # Of the whole table these are noted once, by `tables.note_columns`.
                 warnings.filterwarnings("ignore", "column .* is taken for a category", UserWarning)
+                warnings.filterwarnings("ignore", r"column .* has \d+ different values in", UserWarning)
                 return super().invoke(ctx)
         except (KeyboardInterrupt, SystemError) as error:
             from marginbayes.solvers.interrupt import is_interrupt

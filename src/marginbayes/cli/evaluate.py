@@ -123,7 +123,7 @@ def evaluate(
     estimators = _estimators(structures or [], choices, sequence, window, order)
     testing = Testing(folds, repeats, seed, test, split, sequence)
     reading = Reading(separator, encoding, decimal)
-    plan = make_plan(data, reading, target, tuple(drop or ()), weight, choices.categorical, testing)
+    plan = make_plan(data, reading, target, tuple(drop or ()), weight, choices, testing)
     side = None if positive is None else find_label(positive, plan.classes.tolist(), "--positive")
     if side is not None and len(plan.classes) != 2:
         raise ValueError(f"--positive is for two classes, but there are {len(plan.classes)}")

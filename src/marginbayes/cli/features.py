@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from marginbayes.cli.console import counted, note, some
 from marginbayes.cli.labels import by_spelling, text_of
-from marginbayes.cli.tables import Table
+from marginbayes.cli.tables import Table, check_finite, is_text
 
 if TYPE_CHECKING:
     from marginbayes.data.schema import Schema, Variable
 
-__all__ = ["features_for", "note_strangers", "text_columns", "typed_like"]
+__all__ = ["check_numbers", "features_for", "note_strangers", "text_columns", "typed_like"]
 
 # So many columns with cells that a model does not know are named one by one.
 MOST_STRANGERS = 6
@@ -38,9 +41,33 @@ def features_for(schema: Schema, table: Table, *, ignore_extra: bool, keep: Sequ
             f"{table.name} has {_counted('column', extra)} that the model does not know; "
             f"leave {_pronoun(extra)} out, or say --ignore-extra"
         )
+    numbers = [v.name for v in schema.features if v.cuts is not None]
+    check_numbers(numbers, table.frame[names], np.arange(len(table.frame)), table)
     frame = typed_like(schema.features, table.frame[names])
     note_strangers(schema.features, frame)
     return frame
+
+
+def check_numbers(names: Sequence[str], X: Any, places: NDArray[np.intp], table: Table) -> None:
+    """Raise where columns that were learned as numbers hold texts that are none; the rows are those at these places."""
+    import pandas as pd
+
+    from marginbayes.data.frame import LevelColumn, read_frame
+    from marginbayes.data.spelling import fault_of
+
+    for name in names:
+        column = None if pd.api.types.is_numeric_dtype(X[name]) else read_frame(X[[name]]).column(0)
+        if not isinstance(column, LevelColumn):
+            continue
+        fault = fault_of(column.levels, column.codes, table.decimal)
+        if fault is not None:
+            row = places[np.flatnonzero(np.isin(column.codes, fault.unread))[0]] + 1
+            other = [f"read it with --decimal {fault.decimal}"] if fault.decimal and is_text(table) else []
+            raise ValueError(
+                f"{name!r} was learned as a number, but {fault.reason} (the first in row {row} of {table.name}); "
+                f"{fault.remedies(*other)}"
+            )
+    check_finite(X, places)
 
 
 def typed_like(variables: Sequence[Variable], X: Any) -> Any:

@@ -118,7 +118,7 @@ def fit(
     """
     from marginbayes.cli.limits import set_limits
     from marginbayes.cli.models import Choices, build, watch
-    from marginbayes.cli.tables import Reading, check_column, note_columns, read_data, training
+    from marginbayes.cli.tables import Reading, check_features, note_columns, read_data, training
 
     _check_files(model, certificate, checkpoint)
     choices = Choices.of(parameters, smoothing, missing, discretizer, categorical, class_weight, jobs, tune, settings)
@@ -131,10 +131,9 @@ def fit(
         _check_proof(classifier, asked, parameters.value)
     reading = Reading(separator, encoding, decimal)
     table = with_ids(read_data(data, reading, categorical=choices.categorical), sequence)
-    for name in choices.categorical:
-        check_column(name, table)
     rows = training(table, target, drop or (), weight, sequence)
-    note_columns(table, rows, choices.categorical)
+    check_features(table, rows, choices.categorical)
+    note_columns(table, rows, choices)
     with working(f"learning {structure if labeler is None else 'a chain'} from {len(rows.y)} rows") as tell:
         watch(classifier, tell)
         seconds, accuracy = _learn(classifier, rows)

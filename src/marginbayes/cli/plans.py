@@ -10,12 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.cli.console import counted, note, some
-from marginbayes.cli.features import note_strangers, typed_like
+from marginbayes.cli.features import check_numbers, note_strangers, typed_like
 from marginbayes.cli.labels import match_labels, text_of
 from marginbayes.cli.sequences import sequence_tasks, with_ids
-from marginbayes.cli.tables import Reading, Table, Training, check_column, note_columns, read_data, training
+from marginbayes.cli.tables import (
+    Reading,
+    Table,
+    Training,
+    check_column,
+    check_features,
+    note_columns,
+    read_data,
+    training,
+)
 
 if TYPE_CHECKING:
+    from marginbayes.cli.models import Choices
     from marginbayes.evaluation import Task
 
 __all__ = ["FoldPlan", "Testing", "make_plan"]
@@ -56,18 +66,17 @@ def make_plan(
     target: str | None,
     drop: tuple[str, ...],
     weight: str | None,
-    categorical: tuple[str, ...],
+    choices: Choices,
     testing: Testing,
 ) -> FoldPlan:
     """The plan that the options describe."""
     _check_choice(testing)
-    table = with_ids(read_data(data, reading, categorical=categorical), testing.sequence)
-    for name in categorical:
-        check_column(name, table)
+    table = with_ids(read_data(data, reading, categorical=choices.categorical), testing.sequence)
     if testing.test is not None:
-        return _against_file(table, testing.test, reading, target, drop, weight, categorical, testing.sequence)
+        return _against_file(table, testing.test, reading, target, drop, weight, choices, testing.sequence)
     rows = training(table, target, drop, weight, testing.sequence)
-    note_columns(table, rows, categorical)
+    check_features(table, rows, choices.categorical)
+    note_columns(table, rows, choices)
     _note_weightless(rows)
     if testing.split:
         return _by_split(rows, table)
@@ -131,7 +140,7 @@ def _against_file(
     target: str | None,
     drop: tuple[str, ...],
     weight: str | None,
-    categorical: tuple[str, ...],
+    choices: Choices,
     sequence: str | None,
 ) -> FoldPlan:
     import pandas as pd
@@ -144,11 +153,12 @@ def _against_file(
         if name not in other.frame.columns:
             check_column(name, table)
     rows = training(table, target, [name for name in drop if name in table.frame.columns], weight, sequence)
+    check_features(table, rows, choices.categorical)
     _note_weightless(rows)
-    note_columns(table, rows, categorical)
+    note_columns(table, rows, choices)
     unused = drop if weight is None else (*drop, weight)  # tested rows count once each, whatever they weigh
     asked = training(other, rows.target, [name for name in unused if name in other.frame.columns], sequence=sequence)
-    X = _of_same_types(rows, _same_columns(rows.X, asked.X, other), categorical)
+    X = _of_same_types(rows, _same_columns(rows.X, asked.X, other), asked.rows, other, choices)
     known = np.unique(rows.y)
     truth = match_labels(asked.y, known)
     if not set(truth.tolist()) & set(known.tolist()):
@@ -175,16 +185,18 @@ def _same_columns(train: Any, test: Any, other: Table) -> Any:
     return test[list(train.columns)]
 
 
-def _of_same_types(rows: Training, X: Any, categorical: tuple[str, ...]) -> Any:
+def _of_same_types(rows: Training, X: Any, places: NDArray[np.intp], other: Table, choices: Choices) -> Any:
     """The test columns with cells as the levels of the training columns that they mean, as `predict` reads them."""
     from marginbayes.data.encode import DISTINCT, Encoder, categorical_mask
     from marginbayes.data.frame import read_frame
     from marginbayes.data.schema import Variable
 
     frame = read_frame(rows.X.drop(columns=[] if rows.sequence is None else [rows.sequence]))
-    mask = categorical_mask([name for name in categorical if name in frame.names], frame.names)
+    mask = categorical_mask(choices.categorical, frame.names)
     encoder = Encoder(np.zeros(frame.n_rows, np.intp), 1, None, mask, discretizer=None)
     schema, _ = encoder.learn(Variable(rows.target, ("",)), frame)
+    if choices.discretizer != "none":
+        check_numbers([v.name for v in schema.features if v.origin == DISTINCT], X, places, other)
     typed = typed_like(schema.features, X)
     note_strangers([v for v in schema.features if v.origin != DISTINCT], typed)
     return typed

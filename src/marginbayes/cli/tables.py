@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,20 @@ from marginbayes.cli.console import note, some, working
 from marginbayes.cli.labels import label_array, text_of
 from marginbayes.datasets.files import SEPARATORS, suffix_of
 
+if TYPE_CHECKING:
+    from marginbayes.cli.models import Choices
+    from marginbayes.data.frame import LevelColumn
+
 __all__ = [
     "Reading",
     "Table",
     "Training",
     "as_written",
     "check_column",
+    "check_features",
+    "check_finite",
     "find_set",
+    "is_text",
     "note_columns",
     "read_data",
     "training",
@@ -106,7 +113,7 @@ def as_written(table: Table, reading: Reading, names: Sequence[str]) -> Any:
     from marginbayes.datasets.files import read_texts
 
     path = Path(table.name)
-    if not names or not _is_text(table):
+    if not names or not is_text(table):
         return table.frame[list(names)]
     separator = _separator(path, reading)
     return read_texts(path, names, separator=separator, missing=(), encoding=reading.encoding)[list(names)]
@@ -151,7 +158,7 @@ def _check_encoding(name: str) -> None:
 def _decoded(path: Path, reading: Reading, text_columns: Sequence[str], categorical: Sequence[str] | None) -> Table:
     try:
         table = _read_file(path, reading, text_columns)
-        return table if categorical is None or not _is_text(table) else _with_codes(table, path, reading, categorical)
+        return table if categorical is None or not is_text(table) else _with_codes(table, path, reading, categorical)
     except UnicodeError as error:
         raise ValueError(f"{path} is not {reading.encoding} text: {error}") from None
 
@@ -177,7 +184,7 @@ def _read_file(path: Path, reading: Reading, text_columns: Sequence[str]) -> Tab
     return Table(str(path), frame, decimal=reading.decimal if suffix_of(path) in SEPARATORS else ".")
 
 
-def _is_text(table: Table) -> bool:
+def is_text(table: Table) -> bool:
     """Whether a table comes from a text file."""
     path = Path(table.name)
     return path.is_file() and suffix_of(path) in SEPARATORS
@@ -239,12 +246,38 @@ def training(
     return Training(X, label_array(frame[name], name), weights, name, labelled, sequence, weight)
 
 
-def note_columns(table: Table, rows: Training, categorical: Sequence[str]) -> None:
+def note_columns(table: Table, rows: Training, choices: Choices) -> None:
     """Say what looks wrong with columns that are to be learned from; those named categorical are as they should be."""
     features = [column for column in rows.X.columns if column != rows.sequence]
-    _note_numbers_in_text(rows.X[features], categorical, table)
+    _note_categories(rows.X[features], table, choices)
     _note_codes(features, rows.target, table.codes)
     _note_quantity(rows.y, rows.target)
+
+
+def check_features(table: Table, rows: Training, categorical: Sequence[str]) -> None:
+    """Raise unless the columns named categorical are features, and all numbers are finite."""
+    for name in categorical:
+        check_column(name, table)
+        if name not in rows.X.columns:
+            roles = {rows.weight: "has the weights", rows.target: "is the target"}
+            raise ValueError(f"{name!r} {roles.get(name, 'is left out by --drop')}; --categorical is for features")
+    check_finite(rows.X, rows.rows)
+
+
+def check_finite(X: Any, places: NDArray[np.intp]) -> None:
+    """Raise where a number of the rows at these places of a table is infinite."""
+    import pandas as pd
+
+    for name, column in X.items():
+        if not pd.api.types.is_float_dtype(column):
+            continue
+        endless = np.isinf(column.to_numpy(np.float64, na_value=np.nan))
+        if endless.any():
+            row = places[np.argmax(endless)] + 1
+            raise ValueError(
+                f"row {row} has infinity, or a number too large to tell from it, in {name!r}; "
+                "write a number, or leave the cell empty if it is unknown"
+            )
 
 
 def check_column(name: str, table: Table) -> None:
@@ -274,24 +307,40 @@ def _note_quantity(labels: NDArray[Any], name: str) -> None:
         )
 
 
-def _note_numbers_in_text(X: Any, categorical: Sequence[str], table: Table) -> None:
-    """Say which columns are categories because of a few cells, or a comma, that keep them from being numbers."""
+def _note_categories(X: Any, table: Table, choices: Choices) -> None:
+    """Say which columns are categories because of how their numbers are written, or have too many levels for one."""
     import pandas as pd
 
+    from marginbayes.data.encode import DISTINCT, identifier_doubt
     from marginbayes.data.frame import LevelColumn, read_frame
-    from marginbayes.data.spelling import doubt_of
+    from marginbayes.data.schema import Variable, factorise_numbers
 
     frame = read_frame(X)
     for i, name in enumerate(frame.names):
-        if name in categorical or frame.is_declared(i) or pd.api.types.is_numeric_dtype(X.iloc[:, i]):
+        chosen, numeric = name in choices.categorical, pd.api.types.is_numeric_dtype(X.iloc[:, i])
+        if numeric and not chosen and choices.discretizer != "none":
             continue
         column = frame.column(i)
-        if not isinstance(column, LevelColumn):
-            continue
-        doubt = doubt_of(column.levels, column.codes, whole=True, decimal=table.decimal)
-        if doubt is not None:
-            other = [f"read it with --decimal {doubt.decimal}"] if doubt.decimal and _is_text(table) else []
-            note(f"{doubt.sentence(name, *other)}; if it is a category, --categorical {shlex.quote(name)} says so")
+        if isinstance(column, LevelColumn):
+            told = "" if chosen or numeric or frame.is_declared(i) else _doubt(column, table)
+            variable = Variable(name, column.levels)
+        else:
+            told, variable = "", Variable(name, factorise_numbers(column).levels, origin="" if chosen else DISTINCT)
+        if told := told or identifier_doubt(variable, frame.n_rows):
+            note(told)
+
+
+def _doubt(column: LevelColumn, table: Table) -> str:
+    """A sentence about numbers that their spelling makes categories."""
+    from marginbayes.data.spelling import doubt_of
+
+    doubt = doubt_of(column.levels, column.codes, whole=True, decimal=table.decimal)
+    if doubt is None:
+        return ""
+    other = [f"read it with --decimal {doubt.decimal}"] if doubt.decimal and is_text(table) else []
+    return (
+        f"{doubt.sentence(column.name, *other)}; if it is a category, --categorical {shlex.quote(column.name)} says so"
+    )
 
 
 def _note_codes(features: Sequence[str], target: str, codes: Mapping[str, str]) -> None:

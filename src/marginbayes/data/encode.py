@@ -29,11 +29,13 @@ from marginbayes.data.mdlp import interval_labels, mdlp_cuts
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Codes, Schema, Variable, factorise_numbers, transform_numbers
 
-__all__ = ["DISTINCT", "EMPTY", "Encoder", "categorical_mask"]
+__all__ = ["DISTINCT", "EMPTY", "Encoder", "categorical_mask", "identifier_doubt"]
 
 # Origin of a variable whose column has no value, and of one whose numbers are not cut.
 EMPTY = "no value at all"
 DISTINCT = "distinct numbers, discretizer=None"
+# Fewer levels than this are no identifier, however few the rows are.
+MANY_LEVELS = 50
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,18 @@ def categorical_mask(choice: Any, names: Sequence[str]) -> NDArray[np.bool_]:
     for c in chosen:
         mask[_position(c, names)] = True
     return mask
+
+
+def identifier_doubt(variable: Variable, n_rows: int) -> str:
+    """A sentence about a category that has a level of its own in most rows; none where it has not."""
+    if variable.cardinality <= max(MANY_LEVELS, n_rows / 2):
+        return ""
+    advice = (
+        "each number a level of its own; let a discretizer such as 'mdlp' cut them"
+        if variable.origin == DISTINCT
+        else "like an identifier; leave it out if it is one"
+    )
+    return f"{variable.name!r} has {variable.cardinality} different values in {n_rows} rows, {advice}"
 
 
 def _position(choice: Any, names: Sequence[str]) -> int:

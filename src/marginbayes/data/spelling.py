@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from marginbayes.data.frame import as_float
 
-__all__ = ["CODE", "Doubt", "doubt_of"]
+__all__ = ["CODE", "Doubt", "doubt_of", "fault_of"]
 
 # What programs do not write for a number: zeros in front, or a whole number before an exponent without a sign.
 CODE = r"\s*(?:0\d+|\d+[eE]\d+)\s*"
@@ -28,18 +28,25 @@ MANY_LEVELS, FEW_TEXTS = 5, 0.3
 class Doubt:
     """Why a column that looks like numbers is a category, what to do about it, and the decimal point it has, if so.
 
-    `besides` is what has to be done whichever way the numbers become readable.
+    `besides` is what has to be done whichever way the numbers become readable, `share` that of the cells which are no
+    numbers in any way, and `unread` are the levels that are none as they are.
     """
 
     reason: str
     remedy: str
     decimal: str | None = None
     besides: str = ""
+    share: float = 0.0
+    unread: tuple[int, ...] = ()
 
     def sentence(self, name: str, *other: str) -> str:
         """What to tell of the column of this name; `other` remedies come first."""
-        remedies = " or ".join((*other, self.remedy)) + (f", and {self.besides}" if self.besides else "")
+        remedies = self.remedies(*other)
         return f"{name!r} is taken for a category because {self.reason}; {remedies}, and it is cut like a number"
+
+    def remedies(self, *other: str) -> str:
+        """All that has to be done, `other` ways first."""
+        return " or ".join((*other, self.remedy)) + (f", and {self.besides}" if self.besides else "")
 
 
 @dataclass(frozen=True)
@@ -109,9 +116,17 @@ def doubt_of(
     """
     if len(levels) < MANY_LEVELS or any(isinstance(v, str) and re.fullmatch(CODE, v) for v in levels):
         return None
+    fault = fault_of(levels, codes, decimal)
+    if fault is None:
+        return _of_texts([v for v in levels if isinstance(v, str)], whole)
+    return None if fault.share > FEW_TEXTS else fault
+
+
+def fault_of(levels: Sequence[Hashable], codes: NDArray[Any], decimal: str = ".") -> Doubt | None:
+    """What keeps a column of these levels from being numbers; None where all of them are."""
     usual = _Writing(decimal)
     if not (unread := usual.odd(levels)):
-        return _of_texts([v for v in levels if isinstance(v, str)], whole)
+        return None
     counts = np.bincount(codes[(codes >= 0) & (codes < len(levels))], minlength=len(levels))
     writings = [usual]
     if all(isinstance(v, str) for v in levels):
@@ -122,18 +137,16 @@ def doubt_of(
         zip(writings, odds, sums, strict=True), key=lambda found: found[2]
     )  # the first of several
     n = int(counts.sum())
-    if n_odd > FEW_TEXTS * n:
-        return None
     verb = "is no number" if n_odd == 1 else "are no numbers"
     cells = f"{n_odd} of its {n} cells, such as {levels[odd[0]]!r}, {verb}" if odd else ""
     mended = writing.remedy([levels[k] for k in odd], n_odd)
     if writing == usual:
-        return Doubt(cells, mended)
+        return Doubt(cells, mended, share=n_odd / n, unread=tuple(unread))
     marks, remedy = _marks(usual, writing)
     reason = f"its numbers, such as {levels[min({*unread} - {*odd})]!r}, have {marks}"
     # Who said that the decimal point is a comma is not sent back: other columns have commas.
     said = writing.decimal if decimal == "." and not writing.grouped else None
-    return Doubt(f"{reason}, and {cells}" if odd else reason, remedy, said, mended)
+    return Doubt(f"{reason}, and {cells}" if odd else reason, remedy, said, mended, n_odd / n, tuple(unread))
 
 
 def _marks(usual: _Writing, found: _Writing) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marginbayes.data.encode import DISTINCT, Encoder, categorical_mask
+from marginbayes.data.encode import DISTINCT, Encoder, categorical_mask, identifier_doubt
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.data.spelling import doubt_of
@@ -22,8 +22,6 @@ from marginbayes.network.evaluate import normalise_logs
 __all__ = ["BaseClassifier"]
 
 Floats = NDArray[np.float64]
-# Fewer levels than this are no identifier, however few the rows are.
-MANY_LEVELS = 50
 
 
 class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -157,7 +155,7 @@ def _warn_of_columns(schema: Schema, rows: Rows, declared: Sequence[bool]) -> No
         if variable.cuts is not None:
             continue
         text = "" if declared[i] else _doubt(variable, rows.codes[i + 1])
-        text = text or _identifier(variable, len(rows))
+        text = text or identifier_doubt(variable, len(rows))
         if text:
             warnings.warn(f"column {text}", UserWarning, stacklevel=4)
 
@@ -169,15 +167,3 @@ def _doubt(variable: Variable, codes: NDArray[Any]) -> str:
     doubt = doubt_of([level for level in variable.levels if level is not None], codes)
     remedy = "; if it is a category, name it in categorical_features"
     return "" if doubt is None else doubt.sentence(variable.name) + remedy
-
-
-def _identifier(variable: Variable, n_rows: int) -> str:
-    """A sentence about a category that has a level of its own in most rows."""
-    if variable.cardinality <= max(MANY_LEVELS, n_rows / 2):
-        return ""
-    advice = (
-        "each number a level of its own; let a discretizer such as 'mdlp' cut them"
-        if variable.origin == DISTINCT
-        else "like an identifier; leave it out if it is one"
-    )
-    return f"{variable.name!r} has {variable.cardinality} different values in {n_rows} rows, {advice}"
