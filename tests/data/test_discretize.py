@@ -260,3 +260,15 @@ def test_a_date_is_refused_with_a_remedy_that_works(cells: Any) -> None:
     with pytest.raises(TypeError, match=r"column 'when' has the type .*, which is no number") as error:
         MDLPDiscretizer().fit(pd.DataFrame({"x": [1.0, 2.0]}).assign(when=cells), [0, 1])
     assert "string" not in str(error.value)
+
+
+def test_what_is_masked_is_missing() -> None:
+    X, y = load_iris(return_X_y=True)
+    mask = np.random.default_rng(0).random(X.shape) < 0.3
+    for cells in (X, (10 * X).astype(int)):
+        plain = MDLPDiscretizer().fit(np.where(mask, np.nan, cells), y)
+        masked = MDLPDiscretizer().fit(np.ma.masked_array(cells, mask), y)
+        np.testing.assert_equal(masked.cut_points_, plain.cut_points_)
+        np.testing.assert_array_equal(
+            masked.transform(np.ma.masked_array(cells, mask)), plain.transform(np.where(mask, np.nan, cells))
+        )

@@ -157,6 +157,9 @@ def test_a_file_of_targets_beside_the_rows_is_read_and_filtered_with_them(make_s
     targets = datasets.load("abalone", home=home, complete=True).targets
     assert targets is not None
     assert targets["rings"].tolist() == [15, 10]
+    home = make_set("abalone", {**files, "rings.csv": "rings\n15\n7\n9\n"}, {"feature_kinds": KINDS})
+    with pytest.raises(ValueError, match=r"rings\.csv has 3 rows, but the data set has 4"):
+        datasets.load("abalone", home=home)
 
 
 def test_the_question_marks_of_vote_are_a_third_answer_unless_asked_otherwise(make_set: MakeSet) -> None:

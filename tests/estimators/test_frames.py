@@ -478,3 +478,39 @@ def test_numbers_that_are_not_cut_are_not_taken_for_identifiers() -> None:
 def test_whole_numbers_of_polars_of_any_width_are_read() -> None:
     frame = pl.DataFrame({"a": [1, None, 3]}, schema={"a": pl.Int128})
     np.testing.assert_array_equal(read_frame(frame).column(0).values, [1.0, np.nan, 3.0])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        RNG.normal(size=(N, 2)) + LABEL[:, None],
+        RNG.integers(0, 9, (N, 2)) + 3 * LABEL[:, None],
+        (RNG.random((N, 2)) < 0.2) ^ (LABEL[:, None] == 1),
+        np.array(["a", "b", "c"])[RNG.integers(0, 2, (N, 2)) + LABEL[:, None]],
+    ],
+)
+def test_what_is_masked_is_missing(cells: Any) -> None:
+    mask = np.random.default_rng(1).random(cells.shape) < 0.3
+    plain = cells.astype(object)
+    plain[mask] = None
+    expected = BayesNetClassifier().fit(plain, LABEL)
+    for hidden in (mask, np.zeros_like(mask)):
+        masked = np.ma.masked_array(cells, hidden)
+        found = BayesNetClassifier().fit(masked, LABEL)
+        if hidden is mask:
+            assert found.network_ == expected.network_
+            np.testing.assert_array_equal(found.predict_proba(masked), expected.predict_proba(plain))
+        else:
+            assert found.network_ == BayesNetClassifier().fit(cells, LABEL).network_
+
+
+def test_whole_numbers_of_a_type_without_missing_values_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import narwhals as nw
+
+    cells = np.arange(-3, 5)
+    assert np.isnan(read_frame(pd.DataFrame({"a": pd.array([1, None], "Int64")})).column(0).values[1])
+    monkeypatch.setattr(nw.Series, "fill_null", None)  # slow, in every column of every row that is predicted
+    for kind in ("int64", "int8"):
+        column = read_frame(pd.DataFrame({"a": cells.astype(kind)})).column(0)
+        np.testing.assert_array_equal(column.values, cells.astype(np.float64))
+        assert column.values.dtype == np.float64

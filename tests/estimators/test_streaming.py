@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -172,3 +173,26 @@ def test_other_classes_in_a_later_batch_are_refused(estimator: Any) -> None:
     stream.partial_fit(frame, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"classes=\[0, 1, 2, 3\] is not the same as in the first call"):
         stream.partial_fit(frame, y, classes=[0, 1, 2, 3])
+
+
+class Counted(str):
+    """A category that counts how often one is compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_work_grows_with_the_levels_of_a_column_and_not_with_their_square() -> None:
+    n = 1000
+    classifier = BayesNetClassifier("nb")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of what looks like an identifier
+        for start in (0, n // 2):
+            X = np.array([Counted(f"level {start + i}") for i in range(n)], object)[:, None]
+            classifier.partial_fit(X, np.arange(n) % 2)
+    assert classifier.schema_["x0"].cardinality == n + n // 2
+    assert Counted.compared < 50 * n

@@ -13,7 +13,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from marginbayes import checks
-from marginbayes.data.frame import ColumnTypeError, Frame, LevelColumn, is_frame, read_frame, spells_number
+from marginbayes.data.frame import (
+    ColumnTypeError,
+    Frame,
+    LevelColumn,
+    is_frame,
+    read_frame,
+    spells_number,
+    without_mask,
+)
 from marginbayes.data.mdlp import interval_labels, mdlp_all
 
 __all__ = ["MDLPDiscretizer"]
@@ -103,7 +111,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         _checked_dtype(self.dtype)
         checks.jobs("n_jobs", self.n_jobs)
         _check_numbers(X)
-        matrix, target = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        matrix, target = validate_data(self, without_mask(X), y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(target)
         weights = None if sample_weight is None else _checked_weights(sample_weight, matrix)
         classes, codes = np.unique(target, return_inverse=True)
@@ -122,7 +130,7 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         check_is_fitted(self)
         dtype = _checked_dtype(self.dtype)
         self._check_room(dtype)
-        matrix = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        matrix = validate_data(self, without_mask(X), dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         codes: NDArray[Any] = np.empty(matrix.shape, dtype, order="F")
         for j, cuts in enumerate(self.cut_points_):
             codes[:, j] = np.searchsorted(cuts, matrix[:, j])

@@ -33,6 +33,7 @@ __all__ = [
     "natural_order",
     "read_frame",
     "spells_number",
+    "without_mask",
 ]
 
 # What is neither a number nor a category: files could not tell it from a number.
@@ -153,6 +154,17 @@ def as_array(rows: Any) -> NDArray[Any]:
     return array
 
 
+def without_mask(X: Any) -> Any:
+    """A plain array where X is a masked one, NaN or None where a cell is masked; else X."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    if not np.ma.is_masked(X):
+        return X.data
+    cells = X.data.astype(X.dtype if X.dtype.kind == "f" else object)  # so that whole numbers stay exact
+    cells[X.mask] = np.nan if X.dtype.kind == "f" else None
+    return cells
+
+
 def _same_name(names: Iterable[str]) -> ValueError:
     ((name, _),) = Counter(names).most_common(1)
     return ValueError(f"two columns are called {name!r}; give each its own name")
@@ -179,6 +191,8 @@ def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:
     """Numbers as float64, NaN where missing; Arrow would refuse to cast whole numbers that have to be rounded."""
     if not series.dtype.is_integer() or series.implementation.is_polars():
         return np.asarray(series.cast(nw.Float64).to_numpy())
+    if isinstance(getattr(series.to_native(), "dtype", None), np.dtype):  # which none can be missing from
+        return np.asarray(series.to_numpy().astype(np.float64))
     values = series.fill_null(0).to_numpy().astype(np.float64)
     values[series.is_null().to_numpy()] = np.nan
     return np.asarray(values)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.data.frame import spells_number
+from marginbayes.data.frame import as_float, spells_number
 from marginbayes.datasets.dataset import pandas
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _convert(attribute: Attribute, cells: tuple[Cell, ...], numbers: list[int], 
     if attribute.kind == "nominal":
         return _convert_nominal(attribute, cells, numbers, path)
     try:
-        return np.array([np.nan if cell is None else float(cell) for cell in cells])
+        return np.array([np.nan if cell is None else as_float(cell) for cell in cells])
     except ValueError:
         row = next(i for i, cell in enumerate(cells) if cell is not None and not spells_number(cell))
         _fail(path, numbers[row], f"attribute {attribute.name!r} is numeric, but the value is {cells[row]!r}")

@@ -241,7 +241,8 @@ def _beside(folder: Path, rows: int) -> dict[str, pd.DataFrame]:
     if not file or not path.is_file():
         return {}
     columns = read_delimited(path, missing=[""])
-    _check_rows(path, rows, len(columns))
+    if len(columns) != rows:
+        raise ValueError(f"{path} has {len(columns)} rows, but the data set has {rows}")
     # Which part a row belongs to is what the split says already.
     columns = columns.drop(columns="file", errors="ignore")
     for name in columns:

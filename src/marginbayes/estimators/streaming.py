@@ -134,7 +134,8 @@ class Stream:
         if variable.cuts is None and variable.transformer is None:
             named = factorise_numbers(column) if isinstance(column, NumericColumn) else column
             variable.refuse_other_types(named.levels)
-            new = [v for v in named.levels if v not in levels]
+            known = {*levels}
+            new = [v for v in named.levels if v not in known]
             if new:
                 own = [v for v in levels if v is not None]
                 levels = (*natural_order([*own, *new]), *((None,) if None in levels else ()))
@@ -212,5 +213,6 @@ def _positions(old: Schema, new: Schema) -> NDArray[np.intp]:
     for i, (before, after) in enumerate(zip(old.features, new.features, strict=True), start=1):
         start = _levels_of(new, i).start
         lost = before.levels == NOTHING_YET and None not in after.levels
-        found += [-1] if lost else [start + after.levels.index(v) for v in before.levels]
+        place = {level: k for k, level in enumerate(after.levels)}
+        found += [-1] if lost else [start + place[v] for v in before.levels]
     return np.array(found, np.intp)

@@ -12,7 +12,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from marginbayes.data.frame import DATES, Frame, array_names, as_array, is_frame, is_missing, read_frame
+from marginbayes.data.frame import DATES, Frame, array_names, as_array, is_frame, is_missing, read_frame, without_mask
 from marginbayes.estimators.weights import check_weights
 
 __all__ = [
@@ -80,7 +80,7 @@ def read_training(
 def read_features(estimator: Any, X: Any, *, reset: bool = False) -> Frame:
     """Table of features; at predict its columns in the order of `fit`."""
     if not is_frame(X):
-        table = as_array(X) if isinstance(X, Sequence) else X
+        table = as_array(X) if isinstance(X, Sequence) else without_mask(X)
         frame = read_frame(validate_data(estimator, table, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
         if reset:
             estimator._frame_names = None
