@@ -204,7 +204,7 @@ def test_arff_blocks_are_joined_in_order() -> None:
     [
         (HEADER + "1,x\n1,z\n", "line 6: attribute 'b' does not declare the value 'z'"),
         (HEADER + "one,x\n", "line 5: attribute 'a' is numeric, but the value is 'one'"),
-        (HEADER + "1,x\n1_0,x\none,x\n", "line 6: attribute 'a' is numeric, but the value is '1_0'"),
+        (HEADER + "1,x\n1_0,x\n", "line 6: attribute 'a' is numeric, but the value is '1_0'"),
         (HEADER + "1,x,2\n", "line 5: 3 values, but 2 attributes are declared"),
         (HEADER + "1\n", "line 5: 1 values, but 2"),
         (HEADER + "1,\n", "line 5: value 2 is empty; a missing value is written ?"),
