@@ -26,6 +26,16 @@ def test_a_name_says_order_score_and_number_of_parents() -> None:
     assert (found.score, found.method, found.k) == ("sm", "ils", 1)
 
 
+@pytest.mark.parametrize("name", STRUCTURE_NAMES)
+def test_every_learner_that_takes_a_seed_is_given_it(name: str) -> None:
+    assert named_structure(name, random_state=7).get_params().get("random_state", 7) == 7
+
+
+def test_a_name_with_folds_repeats_by_the_seed_of_the_classifier() -> None:
+    classifier = BayesNetClassifier("tan-cl", random_state=3).set_params(structure__selection="cv")
+    assert classifier.structure.random_state == 3  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("name", ["", "tree", "0tree-cr", "tan-omi-superparent", "tan-omi-cr-search", "tan-xx", "kdb0"])
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is not known; say for instance"):

@@ -69,8 +69,10 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
     n_jobs : int or None, default=None
         Threads, as joblib counts them.
     random_state : int or None, default=None
-        Seed of learners that draw at random. Of the short names these are ``"mm-combine"``, structures with a random
-        order (``"tan-ro-cr"``), and structures by local search (``"tan-sm-search"``).
+        Seed of the learners that short names stand for. Of these ``"mm-combine"``, structures with a random order
+        (``"tan-ro-cr"``) and structures by local search (``"tan-sm-search"``) draw at random; others do where
+        ``structure__selection`` or ``parameters__tune`` makes them deal rows into folds. A learner that is given as an
+        object keeps its own `random_state`, None included.
     verbose : int, default=0
         Progress of learners that take long.
 

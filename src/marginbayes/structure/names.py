@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from marginbayes.structure.base import StructureLearner
 from marginbayes.structure.classic import ChowLiuTAN, NaiveBayes
@@ -51,13 +52,16 @@ def named_structure(
     with a score for the structure that is proved to have the best one. What is searched for, or proved, is about tables
     with this smoothing. What a learner does not take is left out.
     """
-    learner = _named(name, random_state)
-    wanted, taken = {"smoothing": smoothing, "n_jobs": n_jobs}, learner.get_params(deep=False)
+    learner = _named(name)
+    wanted: dict[str, Any] = {"smoothing": smoothing, "n_jobs": n_jobs}
+    if random_state is not None:
+        wanted["random_state"] = random_state
+    taken = learner.get_params(deep=False)
     found: StructureLearner = learner.set_params(**{k: v for k, v in wanted.items() if k in taken})
     return found
 
 
-def _named(name: str, random_state: int | None) -> StructureLearner:
+def _named(name: str) -> StructureLearner:
     if name in PLAIN:
         return PLAIN[name]()
     if match := re.fullmatch(r"kdb([1-9]\d*)", str(name)):
@@ -65,7 +69,7 @@ def _named(name: str, random_state: int | None) -> StructureLearner:
     if match := re.fullmatch(r"exact-(mdl|bic|aic|bdeu)", str(name)):
         return ExactScore(match[1])
     if match := re.fullmatch(r"exact-(sm|sbm)", str(name)):
-        return ExactMargin(match[1], random_state=0 if random_state is None else random_state)
+        return ExactMargin(match[1])
     match = re.fullmatch(PATTERN, str(name))
     if match is None or (match[3] == "superparent" and (match[2] or match[4])) or (match[2] and match[4]):
         raise ValueError(
@@ -76,7 +80,7 @@ def _named(name: str, random_state: int | None) -> StructureLearner:
     if score == "superparent":
         return SuperParent(k=k)
     if match[4]:
-        return LocalSearch(score, k=k, random_state=random_state)
+        return LocalSearch(score, k=k)
     if order is None:
         return Greedy(score, k)
-    return OrderBased(ORDERS[order], score, k, random_state=random_state)
+    return OrderBased(ORDERS[order], score, k)

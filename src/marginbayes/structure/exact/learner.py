@@ -92,7 +92,7 @@ class ExactMargin(StructureLearner):
     random_state : int, default=0
         Seed of the search for good structures.
     n_jobs : int or None, default=None
-        Threads, as joblib counts them; all cores by default. They do not change the result.
+        Threads. None: all cores; other numbers as joblib counts them. They do not change the result.
     callback : callable or None, default=None
         Called with a `Moment` while the search runs.
 
