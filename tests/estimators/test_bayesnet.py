@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import VotingClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.pipeline import make_pipeline
@@ -176,6 +177,22 @@ def test_structures_are_given_by_name_by_learner_or_as_a_graph() -> None:
     shuffled = X.copy()
     shuffled["sepal length (cm)"] = shuffled["sepal length (cm)"].to_numpy()[::-1]
     np.testing.assert_allclose(clf.predict_proba(X), clf.predict_proba(shuffled), atol=1e-12)
+
+
+def test_a_class_without_a_name_is_the_node_of_the_graph_that_is_no_feature(tmp_path) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    dag = Dag.naive(["kind", *X.columns])
+    clf = BayesNetClassifier(dag).fit(X, y.to_numpy())
+    assert clf.network_.schema.names[0] == "kind"
+    clf.to_json(tmp_path / "kind.json")
+    again = BayesNetClassifier.from_json(tmp_path / "kind.json").fit(X, y.tolist())
+    assert again.dag_ == dag
+    voting = VotingClassifier([("own", BayesNetClassifier(dag)), ("tan", BayesNetClassifier())], voting="soft")
+    assert voting.fit(X, y).score(X, y) > 0.9
+    with pytest.raises(ValueError, match=r"not in the names \['kind'\]; y, called 'target', must have the name of"):
+        BayesNetClassifier(dag).fit(X, y)
+    with pytest.raises(ValueError, match="y, called 'class', must have the name of the class in the graph"):
+        BayesNetClassifier(dag).fit(X.iloc[:, 1:], y.to_numpy())
 
 
 def test_the_class_may_have_parents() -> None:

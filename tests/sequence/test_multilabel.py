@@ -11,7 +11,9 @@ pytest.importorskip("pandas", reason="tables are pandas frames here")
 
 import pandas as pd
 from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import KBinsDiscretizer
 
+from marginbayes import MDLPDiscretizer
 from marginbayes.sequence import MultiLabelClassifier, SequenceLabeler, StructuredHybrid
 from marginbayes.verification import verify
 
@@ -103,6 +105,47 @@ def test_cuts_of_a_number_serve_every_target() -> None:
     together = set(MultiLabelClassifier("ml").fit(X, Y[["first", "second"]]).schema_["v"].cuts)
     assert together == alone
     assert together
+
+
+def test_a_discretiser_of_your_own_serves_every_target_too() -> None:
+    X, Y = rows(400)
+    named, given = (MultiLabelClassifier("ml", discretizer=d).fit(X, Y).schema_ for d in ("mdlp", MDLPDiscretizer()))
+    assert [v.cuts for v in given.features] == [v.cuts for v in named.features]
+    bins = MultiLabelClassifier("ml", discretizer=KBinsDiscretizer(3, encode="ordinal")).fit(X, Y).schema_
+    assert len(bins["v"].cuts) == 2
+
+
+def test_labels_of_mixed_type_are_refused_as_for_one_target() -> None:
+    X, Y = rows()
+    sentence = r"labels are text, whole numbers or booleans, all of one type, not 1 \(int\) and 'a' \(str\)"
+    mixed = Y.assign(second=[1, "a"] * (len(Y) // 2))
+    with pytest.raises(ValueError, match=f"target 'second': {sentence}"):
+        MultiLabelClassifier("ml").fit(X, mixed)
+    with pytest.raises(ValueError, match=f"target 1: {sentence}"):
+        MultiLabelClassifier("ml").fit(X, mixed.to_numpy(object))
+    with pytest.raises(ValueError, match=sentence):
+        MultiLabelClassifier("ml").fit(X, mixed["second"])
+
+
+@pytest.mark.parametrize("kind", [MultiLabelClassifier, SequenceLabeler])
+def test_columns_that_nobody_can_have_meant_are_warned_of(kind: Any) -> None:
+    X, Y = rows()
+    names = [f"k{i}" for i in range(len(X))]
+    with pytest.warns(
+        UserWarning, match="column 'id' has 200 different values in 200 rows, like an identifier"
+    ) as told:
+        kind(parameters="ml").fit(X.assign(id=names), Y["first"])
+    assert [w.filename for w in told] == [__file__]
+    spoiled = X.assign(crp=[f"{i % 20}.5" for i in range(199)] + ["<0.5"])
+    with pytest.warns(UserWarning, match="column 'crp' is taken for a category because 1 of its 200 cells"):
+        kind(parameters="ml").fit(spoiled, Y["first"])
+    kind(parameters="ml", categorical_features=["crp"]).fit(spoiled, Y["first"])
+
+
+def test_the_column_of_sequences_is_no_identifier() -> None:
+    X, Y = rows()
+    ids = [f"k{i}" for i in range(len(X))]
+    SequenceLabeler(parameters="ml", sequence="id").fit(X.assign(id=ids), Y["first"])
 
 
 @pytest.mark.parametrize("parameters", ["mm-hybrid", "m3n", "mm-convex"])

@@ -69,13 +69,13 @@ class AODEClassifier(BaseClassifier):
         self._check()
         data = read_training(self, X, y, sample_weight, self.class_weight)
         schema, rows = self._encode(data, missing_level=False)
-        return self._store(Stream(data.classes, schema, Counts.of(rows, with_pairs=True)), streaming=False)
+        return self._store(Stream(data.classes, schema, Counts.of(rows, with_pairs=True)))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> AODEClassifier:
-        """Count one more batch; see `BayesNetClassifier.partial_fit`."""
+        """Count one more batch, also after `fit`; see `BayesNetClassifier.partial_fit`."""
         self._check()
         check_batchwise(self.class_weight)
-        stream = self._stream if getattr(self, "_streaming", False) else None
+        stream: Stream | None = getattr(self, "_stream", None)
         known = known_classes(stream, classes)
         data = read_training(self, X, y, sample_weight, self.class_weight, classes=known, reset=stream is None)
         if stream is None:
@@ -87,8 +87,8 @@ class AODEClassifier(BaseClassifier):
         checks.not_negative("frequency_limit", self.frequency_limit, infinite=True)
         checks.jobs("n_jobs", self.n_jobs)
 
-    def _store(self, stream: Stream, streaming: bool = True) -> AODEClassifier:
-        self._stream, self._streaming = stream, streaming
+    def _store(self, stream: Stream) -> AODEClassifier:
+        self._stream: Stream = stream
         self.classes_ = stream.classes
         self.schema_ = stream.schema
         self._tables = _Tables(stream.schema, stream.counts, self.smoothing, self.frequency_limit)

@@ -13,13 +13,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marginbayes.data.encode import DISTINCT, Encoder, categorical_mask, identifier_doubt
+from marginbayes.data.frame import Frame
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.data.spelling import doubt_of
 from marginbayes.estimators.validation import Training, check_cost, check_labels, check_prior, read_features
 from marginbayes.network.evaluate import normalise_logs
 
-__all__ = ["BaseClassifier"]
+__all__ = ["BaseClassifier", "warn_of_columns"]
 
 Floats = NDArray[np.float64]
 
@@ -139,7 +140,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             n_jobs=self.n_jobs,
         )
         schema, rows = encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), data.frame)
-        _warn_of_columns(schema, rows, [told or data.frame.is_declared(i) for i, told in enumerate(named)])
+        warn_of_columns(schema.features, rows.codes[1:], data.frame, named)
         return schema, rows.reweighted(data.weights)
 
     def __sklearn_tags__(self) -> Any:
@@ -149,13 +150,19 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
-def _warn_of_columns(schema: Schema, rows: Rows, declared: Sequence[bool]) -> None:
-    """Say which columns are categories that nobody can have meant, if nobody declared them to be categories."""
-    for i, variable in enumerate(schema.features):
+def warn_of_columns(
+    features: Sequence[Variable], codes: NDArray[Any], frame: Frame, categorical: NDArray[np.bool_]
+) -> None:
+    """Say which columns are categories that nobody can have meant, if nobody declared them to be categories.
+
+    To be called by what `fit` calls: the warning is about the line that calls `fit`. `codes` are features x rows,
+    `categorical` are the columns that `categorical_features` names.
+    """
+    for i, variable in enumerate(features):
         if variable.cuts is not None:
             continue
-        text = "" if declared[i] else _doubt(variable, rows.codes[i + 1])
-        text = text or identifier_doubt(variable, len(rows))
+        text = "" if categorical[i] or frame.is_declared(i) else _doubt(variable, codes[i])
+        text = text or identifier_doubt(variable, frame.n_rows)
         if text:
             warnings.warn(f"column {text}", UserWarning, stacklevel=4)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike
@@ -130,10 +131,13 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
         X : data frame or array of shape (n_samples, n_features)
             NaN, None and NA are missing.
         y : array-like of shape (n_samples,)
+            Its name, if it has one, is that of the class. Without one the class is called ``"class"``, or as the one
+            node of a given graph that is no feature.
         sample_weight : array-like of shape (n_samples,), default=None
         """
         structure, parameters = self._learners()
-        data = read_training(self, X, y, sample_weight, self.class_weight)
+        nodes = structure.dag.names if isinstance(structure, Fixed) else ()
+        data = read_training(self, X, y, sample_weight, self.class_weight, nodes=nodes)
         schema, rows = self._encode(data, missing_level=self.missing == "level")
         if not isinstance(parameters, MaximumLikelihood):
             schema = _with_class_shares(schema, rows)
@@ -152,7 +156,8 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
 
         Only for naive Bayes and TAN with smoothed maximum likelihood: their counts are sums. The first call fixes the
         cut points of numeric columns, so it should see typical data; new categories are added as they come. Weights of
-        classes must be given as numbers, "balanced" would need all batches at once.
+        classes must be given as numbers, "balanced" would need all batches at once. What `fit` learned keeps no counts:
+        it is forgotten, with a warning.
 
         Parameters
         ----------
@@ -162,6 +167,13 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
         structure, parameters = self._learners()
         check_batchwise(self.class_weight)
         stream = getattr(self, "_stream", None)
+        if stream is None and hasattr(self, "schema_"):  # scikit-learn's checks do not let it be refused
+            warnings.warn(
+                "partial_fit forgets what this classifier has learned by fit or read from a file, which keeps no "
+                "counts to go on from; begin a new one with partial_fit",
+                UserWarning,
+                stacklevel=2,
+            )
         known = known_classes(stream, classes)
         data = read_training(self, X, y, sample_weight, self.class_weight, classes=known, reset=stream is None)
         if stream is None:

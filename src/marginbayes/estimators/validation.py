@@ -55,13 +55,17 @@ def read_training(
     class_weight: Any = None,
     *,
     classes: NDArray[Any] | None = None,
+    nodes: Sequence[str] = (),
     reset: bool = True,
 ) -> Training:
-    """Training data after all checks; rows of weight zero are as if absent, and y may lack some of `classes`."""
+    """Training data after all checks; rows of weight zero are as if absent, and y may lack some of `classes`.
+
+    `nodes` are those of a given graph, which may say what a y without a name is called.
+    """
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     frame = read_features(estimator, X, reset=reset)
-    name = _target_name(y, frame.names)
+    name = _target_name(y, frame.names, nodes)
     y = check_labels(y)
     if len(y) != frame.n_rows:
         raise ValueError(
@@ -141,10 +145,15 @@ def _and_more(names: list[str]) -> str:
     return f" (and {len(names) - 1} more: {', '.join(map(repr, names[1:4]))})" if len(names) > 1 else ""
 
 
-def _target_name(y: Any, features: tuple[str, ...]) -> str:
-    """The name of y if it has one, else "class"; underscores are added until no feature is called so."""
+def _target_name(y: Any, features: tuple[str, ...], nodes: Sequence[str]) -> str:
+    """The name of y if it has one, else "class"; underscores are added until no feature is called so.
+
+    Where the features are all nodes of a given graph but one, a y without a name is that one.
+    """
     name = getattr(y, "name", None)
-    name = name if isinstance(name, str) and name else "class"
+    if not (isinstance(name, str) and name):
+        others = [node for node in nodes if node not in features]
+        name = others[0] if len(others) == 1 and len(nodes) == len(features) + 1 else "class"
     while name in features:
         name += "_"
     return name

@@ -18,6 +18,7 @@ from marginbayes.data.encode import Encoder, categorical_mask
 from marginbayes.data.frame import Frame, is_frame, read_frame
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
+from marginbayes.estimators.base import warn_of_columns
 from marginbayes.estimators.nested import NamedLearners
 from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.validation import Training, names_at_fit, read_features, read_training
@@ -170,15 +171,18 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
     def _encode(self, data: Training, frame: Frame) -> tuple[Schema, Rows]:
         mask = categorical_mask(self.categorical_features, data.frame.names)
         at = id_column(self.sequence, data.frame.names)
+        named = mask if at is None else np.delete(mask, at)
         encoder = Encoder(
             labels=data.labels,
             n_classes=len(data.classes),
             weights=data.weights,
-            categorical=mask if at is None else np.delete(mask, at),
+            categorical=named,
             discretizer=self.discretizer,
             n_jobs=self.n_jobs,
         )
-        return encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), frame)
+        schema, rows = encoder.learn(Variable(data.target, tuple(data.classes.tolist()), origin="class"), frame)
+        warn_of_columns(schema.features, rows.codes[1:], frame, named)
+        return schema, rows
 
     def _store(
         self, classes: NDArray[Any], schema: Schema, model: ChainModel, result: WeightResult, examples: ChainExamples

@@ -51,7 +51,8 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
     smoothing : float, default=1.0
         Added to every count (Laplace).
     discretizer : "mdlp", None or transformer, default="mdlp"
-        What turns numbers into levels; the cuts for all targets are used together.
+        What turns numbers into levels; the cuts for all targets are used together. A transformer that has no cut points
+        is fitted with the first target.
     categorical_features : "from_dtype", or list of names, positions or booleans, default="from_dtype"
     n_jobs : int or None, default=None
         Threads that encode columns.

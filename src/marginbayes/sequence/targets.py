@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.preprocessing import KBinsDiscretizer
 
 from marginbayes.data.encode import Encoder, categorical_mask
 from marginbayes.data.frame import Frame, as_array, is_frame, is_missing, read_frame
 from marginbayes.data.mdlp import interval_labels
 from marginbayes.data.schema import Schema, Variable
-from marginbayes.estimators.validation import read_training
+from marginbayes.estimators.base import warn_of_columns
+from marginbayes.estimators.validation import check_labels, read_training
 
 __all__ = ["Targets", "as_targets", "learn_schema", "read_targets"]
 
@@ -83,10 +84,11 @@ def _checked(column: NDArray[Any], target: str | int) -> NDArray[Any]:
         raise ValueError(
             f"Input y contains NaN: row {row} (from 0) has no label for target {target!r}; drop the rows without one"
         )
-    if column.dtype.kind == "O":
-        column = np.array(cells)  # strings, or numbers of one type, as they were in the column
-    check_classification_targets(column)
-    return column
+    try:
+        labels = check_labels(column)
+    except ValueError as error:
+        raise ValueError(f"target {target!r}: {error}") from None
+    return np.array(labels.tolist()) if labels.dtype.kind == "O" else labels
 
 
 def _names(given: tuple[str, ...], features: tuple[str, ...]) -> tuple[str, ...]:
@@ -104,11 +106,12 @@ def _names(given: tuple[str, ...], features: tuple[str, ...]) -> tuple[str, ...]
 def learn_schema(targets: Targets, discretizer: Any, categorical: Any, n_jobs: int | None) -> tuple[Schema, Any]:
     """Schema of the targets and the features, and the codes of the features (features x rows).
 
-    A number gets the cut points that any of the targets asks for.
+    A number gets the cut points that any of the targets asks for. A transformer without cut points is fitted with the
+    first target.
     """
     mask = categorical_mask(categorical, targets.frame.names)
-    learned = []
-    for k in range(len(targets.names) if discretizer == "mdlp" else 1):
+    learned: list[tuple[Variable, ...]] = []
+    for k in range(len(targets.names)):
         encoder = Encoder(
             labels=targets.labels[k],
             n_classes=len(targets.classes[k]),
@@ -119,12 +122,15 @@ def learn_schema(targets: Targets, discretizer: Any, categorical: Any, n_jobs: i
         )
         target = Variable("\0", tuple(targets.classes[k].tolist()))  # a name that no column has
         learned.append(encoder.learn(target, targets.frame)[0].features)
+        if isinstance(discretizer, KBinsDiscretizer) or all(v.cuts is None for v in learned[0]):
+            break  # no target has a say
     features = [_merged(versions) for versions in zip(*learned, strict=True)]
     own = [
         Variable(name, tuple(levels.tolist()), origin="class")
         for name, levels in zip(targets.names, targets.classes, strict=True)
     ]
     codes = np.array([v.encode(targets.frame.column(i)) for i, v in enumerate(features)])
+    warn_of_columns(features, codes, targets.frame, mask)
     return Schema((*own, *features)), codes
 
 

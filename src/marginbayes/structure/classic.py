@@ -115,8 +115,8 @@ class Fixed(StructureLearner):
     Parameters
     ----------
     dag : Dag
-        Over the class and the features, by name, in any order. Naive Bayes over fewer features (selective naive Bayes)
-        is a graph in which the others have no edge: they are ignored.
+        Over the class and the features, by name, in any order; y must be called as the class is, or have no name. Naive
+        Bayes over fewer features (selective naive Bayes) is a graph in which the others have no edge: they are ignored.
     """
 
     def __init__(self, dag: Dag) -> None:
@@ -124,4 +124,10 @@ class Fixed(StructureLearner):
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:  # noqa: ARG002
         """The given graph, in the order of the schema."""
-        return StructureResult(self.dag.reindexed(schema.names))
+        try:
+            return StructureResult(self.dag.reindexed(schema.names))
+        except ValueError as error:
+            target = schema.target.name
+            if target in self.dag.names:
+                raise
+            raise ValueError(f"{error}; y, called {target!r}, must have the name of the class in the graph") from None
