@@ -372,6 +372,10 @@ def test_parameters_of_a_learner_with_a_short_name_can_be_searched() -> None:
     assert found.best_estimator_.smoothing == 2.0
     with pytest.raises(ValueError, match="nothing"):
         BayesNetClassifier().set_params(structure__nothing=1)
+    clf = BayesNetClassifier()
+    with pytest.raises(ValueError, match="bogus"):
+        clf.set_params(structure__root="a", parameters__bogus=1)
+    assert (clf.structure, clf.parameters) == ("tan", "ml")
 
 
 def test_parameters_set_in_one_call_reach_the_learner_that_a_short_name_stands_for() -> None:

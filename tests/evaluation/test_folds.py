@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marginbayes import BayesNetClassifier
 from marginbayes.evaluation import holdout, small_classes, stratified_tasks
 
 
@@ -43,6 +49,15 @@ def test_rows_features_and_labels_of_a_task_belong_together() -> None:
         assert task.X_test["x"].tolist() == (task.rows * 10).tolist()
         assert task.y_test.tolist() == y[task.rows].tolist()
         assert (task.X_train["x"] // 10 % 2).tolist() == task.y_train.tolist()
+
+
+@pytest.mark.parametrize("kind", [pa.table, pl.DataFrame])
+def test_tables_of_every_library_are_dealt(kind: Callable[[Any], Any]) -> None:
+    y = np.array([0, 1] * 10)
+    for task in stratified_tasks(kind({"x": np.arange(20) * 10}), y, 4):
+        assert isinstance(task.X_test, type(kind({})))
+        assert np.asarray(task.X_test["x"]).tolist() == (task.rows * 10).tolist()
+        assert BayesNetClassifier("nb").fit(task.X_train, task.y_train).predict(task.X_test).shape == task.rows.shape
 
 
 def test_the_seed_decides_and_repeats_differ() -> None:

@@ -65,6 +65,19 @@ def test_a_class_that_only_the_test_rows_have_gets_probability_zero() -> None:
     assert outcome.truth.tolist() == [0, 2]
 
 
+def test_classes_that_lack_a_label_or_are_in_another_order_are_refused() -> None:
+    X, y = load_iris(return_X_y=True)
+    tasks = list(stratified_tasks(X, y, 3))
+    with pytest.raises(ValueError, match=r"the label 1 is none of the classes \[0, 2\]; name all labels there"):
+        list(run({"one": GaussianNB()}, tasks, [0, 2]))
+    lacking = holdout(X[y < 2], y[y < 2], X, y)
+    with pytest.raises(ValueError, match=r"the label 2 is none of the classes \[0, 1\]"):
+        list(run({"one": GaussianNB()}, [lacking], [0, 1]))
+    for classes in ([1, 0, 2], [0, 1, 1, 2]):
+        with pytest.raises(ValueError, match="classes must be sorted, and each label there once"):
+            list(run({"one": GaussianNB()}, tasks, classes))
+
+
 class CutShort(GaussianNB):
     """Pressed Ctrl-C while it learns, it answers with what it has, as learners do that keep their best so far."""
 

@@ -87,6 +87,11 @@ def test_an_unknown_or_needless_positive_class_is_refused() -> None:
         summarise([outcome([0, 1, 2], [0, 1, 1])], ["a", "b", "c"], positive="a")
 
 
+def test_other_classes_than_those_of_the_outcomes_are_refused() -> None:
+    with pytest.raises(ValueError, match="there are 2 classes, but 3 were given to run"):
+        summarise([outcome([0, 1, 2], [0, 1, 1])], ["a", "b"])
+
+
 def test_no_outcome_at_all_is_refused() -> None:
     with pytest.raises(ValueError, match="no outcome"):
         summarise([], [0, 1])

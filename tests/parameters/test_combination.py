@@ -239,11 +239,22 @@ def test_a_grid_of_smoothings_reaches_the_parts() -> None:
     assert tuned.result.members == plain.members
 
 
-def test_without_smoothing_the_parts_are_learned_as_usual() -> None:
+def test_without_smoothing_the_parts_need_a_base_that_does_without() -> None:
     network, rows = problem(2)
-    found = ConvexCombination(2, smoothing=0.0, normalize="plain", random_state=1).learn(network.schema, TAN, rows)
-    same = ConvexCombination(2, base=MarginHybrid(), normalize="plain", random_state=1).learn(network.schema, TAN, rows)
-    assert found.members == same.members
+    learner = ConvexCombination(2, smoothing=0.0, normalize="plain", random_state=1)
+    with pytest.raises(ValueError, match=r"smoothing=0\.0 must be a positive number"):
+        learner.learn(network.schema, TAN, rows)
+    learner.set_params(base=MarginHybrid()).learn(network.schema, TAN, rows)
+
+
+def test_parameters_that_are_given_back_leave_the_usual_base() -> None:
+    learner = ConvexCombination()
+    learner.set_params(**learner.get_params())
+    assert learner.base is None
+    assert learner.set_params(smoothing=5.0)._base().smoothing == 5.0
+    with pytest.raises(ValueError, match="Invalid parameter 'bogus'"):
+        learner.set_params(base__bogus=None)
+    assert learner.base is None
 
 
 BASES = [MaximumLikelihood(), Tuned(MaximumLikelihood(), {"smoothing": np.array([1.0, 5.0])}, cv=2, random_state=0)]

@@ -127,7 +127,7 @@ def test_ctrl_c_ends_the_search_when_everything_is_on_record(problem) -> None:
 
 def test_a_time_limit_of_nothing_still_returns_a_structure_and_a_bound(problem) -> None:
     found = ExactMargin(p=0.8, time_limit=0.0).learn(*problem)
-    assert found.certificate.status == "time limit"
+    assert (found.status, found.certificate.status, found.interrupted) == ("time limit", "time limit", False)
     assert found.certificate.objective <= found.certificate.bound < np.inf
     verify(found.certificate.to_document(), problem[1].codes)
 
@@ -177,8 +177,9 @@ def test_without_any_room_for_rows_there_is_a_structure_and_a_bound_that_hold(pr
 
 
 def test_no_nodes_means_none(problem) -> None:
-    found = ExactMargin(p=0.8, node_limit=0).learn(*problem).certificate
-    assert (found.status, found.evidence["nodes"]) == ("node limit", 0)
+    result = ExactMargin(p=0.8, node_limit=0).learn(*problem)
+    found = result.certificate
+    assert (result.status, found.status, found.evidence["nodes"]) == ("node limit", "node limit", 0)
 
 
 def test_a_checkpoint_goes_on_with_a_greater_gap_but_not_with_one_it_has_cut_below(problem, whole, tmp_path) -> None:

@@ -233,6 +233,7 @@ def test_a_run_without_time_has_a_structure_and_a_bound_that_hold(options: dict)
     found = ExactScore("bic", max_parents=3, time_limit=0.0, **options).learn(schema, rows)
     best = ExactScore("bic", max_parents=3).learn(schema, rows)
     assert found.certificate.status in ("time limit", "optimal")
+    assert found.status == ("finished" if found.certificate.status == "optimal" else "time limit")
     assert found.certificate.objective <= best.score + 1e-9 <= found.certificate.bound + 1e-6
     verify(found.certificate.to_document(), rows.codes)
 

@@ -23,8 +23,12 @@ class NamedLearners(BaseEstimator):  # type: ignore[misc]
         nested = {key: value for key, value in params.items() if "__" in key}
         # First what the learners are made of, such as the smoothing.
         super().set_params(**{key: value for key, value in params.items() if key not in nested})
+        made = {}
         for name, make in self._makers().items():
-            if isinstance(getattr(self, name), str) and any(key.startswith(f"{name}__") for key in nested):
-                setattr(self, name, make())
+            own = [key for key in nested if key.startswith(f"{name}__")]
+            if own and isinstance(getattr(self, name), str):
+                made[name] = make().set_params(**{key.removeprefix(f"{name}__"): nested.pop(key) for key in own})
         super().set_params(**nested)
+        for name, learner in made.items():  # all of whose parameters were right
+            setattr(self, name, learner)
         return self

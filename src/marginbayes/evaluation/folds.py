@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes import checks
+from marginbayes.data.frame import is_frame, read_frame
 
 __all__ = ["Task", "holdout", "small_classes", "stratified_tasks", "task_of"]
 
@@ -121,7 +122,9 @@ def _weights(sample_weight: Any, n: int) -> Floats | None:
 
 
 def _take(X: Any, rows: Rows) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return read_frame(X).take(rows).source.to_native() if is_frame(X) else X[rows]
 
 
 def _check(n_folds: int, n_repeats: int, n_rows: int) -> None:

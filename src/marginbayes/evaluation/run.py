@@ -68,9 +68,11 @@ def run(estimators: Mapping[str, Any], tasks: Iterable[Task], classes: Any) -> I
         Cloned before every fit.
     tasks : iterable of Task
     classes : array-like
-        All class labels, sorted, those that only occur among the test rows included.
+        All class labels, each once, sorted, those that only occur among the test rows included.
     """
     labels = np.asarray(classes)
+    if labels.tolist() != sorted({*labels.tolist()}):
+        raise ValueError(f"classes must be sorted, and each label there once, not {labels.tolist()}; see numpy.unique")
     for task in tasks:
         for name, estimator in estimators.items():
             yield _outcome(name, clone(estimator), task, labels)
@@ -85,9 +87,9 @@ def _outcome(name: str, estimator: Any, task: Task, classes: NDArray[Any]) -> Ou
             estimator.fit(task.X_train, task.y_train, sample_weight=task.weights)
     fitted = time.perf_counter()
     log_proba = np.full((len(task.y_test), len(classes)), -np.inf)
-    log_proba[:, np.searchsorted(classes, estimator.classes_)] = estimator.predict_log_proba(task.X_test)
+    log_proba[:, _places(estimator.classes_, classes)] = estimator.predict_log_proba(task.X_test)
     done = time.perf_counter()
-    truth = np.searchsorted(classes, task.y_test)
+    truth = _places(task.y_test, classes)
     return Outcome(
         name,
         task.repeat,
@@ -99,3 +101,13 @@ def _outcome(name: str, estimator: Any, task: Task, classes: NDArray[Any]) -> Ou
         fitted - start,
         done - fitted,
     )
+
+
+def _places(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Position of each label among the classes."""
+    place = {label: i for i, label in enumerate(classes.tolist())}
+    found = np.asarray(labels).tolist()
+    for label in found:
+        if label not in place:
+            raise ValueError(f"the label {label!r} is none of the classes {classes.tolist()}; name all labels there")
+    return np.array([place[label] for label in found], np.intp)

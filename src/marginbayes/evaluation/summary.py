@@ -113,6 +113,8 @@ def summarise(outcomes: Sequence[Outcome], classes: Any, positive: Any = None) -
     """
     labels = tuple(np.asarray(classes).tolist())
     truth, log_proba, rows = pooled(outcomes)
+    if len(labels) != log_proba.shape[1]:
+        raise ValueError(f"there are {len(labels)} classes, but {log_proba.shape[1]} were given to run; give the same")
     n_rows = len(np.unique(rows))
     confusion = metrics.confusion_matrix(truth, log_proba)
     side = _positive_index(labels, positive)

@@ -20,8 +20,9 @@ __all__ = ["ParameterLearner", "ParameterResult"]
 class ParameterResult(Learned):
     """A network, the certificate of how good it is where the learner gives one, and the objective step by step.
 
-    `status` is ``"finished"``, ``"interrupted"``, or what else a learner says of its end. The path of learners that
-    climb (``"cl"``, ``"mm"``) rises and that of those that minimise falls; it is empty where the start is the end.
+    `status` is ``"finished"``, ``"interrupted"``, a limit such as ``"time limit"`` or ``"iteration limit"``, or what
+    else a learner says of its end. The path of learners that climb (``"cl"``, ``"mm"``) rises and that of those that
+    minimise falls; it is empty where the start is the end.
     """
 
     network: Network

@@ -76,8 +76,8 @@ class ConvexCombination(ParameterLearner):
         Where two parents of a feature are not joined (Proposition 2 of Guo et al. 2005 fails), return tables whose rows
         sum to less than one, instead of refusing.
     smoothing : float, default=1.0
-        Of the parts, where `base` is None; and of the maximum-likelihood tables (Laplace) that say which network is
-        likeliest, and that families without the class have.
+        Of the parts, where `base` is None, for which it must be positive; and of the maximum-likelihood tables
+        (Laplace) that say which network is likeliest, and that families without the class have.
     tune : bool or dict, default=False
         Choose parameters by held-out accuracy: True takes the grid ``ConvexCombination.GRID`` of D, a dict maps names
         of parameters (``base__B``, say) to the values to try. For another D, B or way to normalise the parts are not
@@ -188,18 +188,24 @@ class ConvexCombination(ParameterLearner):
         return own | {f"base__{name}": value for name, value in usual.items()}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of the base (``base__B``) make it the usual one where there is none."""
-        nested = {name: value for name, value in params.items() if name.startswith("base__")}
+        """Set parameters; those of the base (``base__B``) make it the usual one where there is none.
+
+        What that one has in any case changes nothing, so that parameters of `get_params` can be given back.
+        """
+        nested = {name.removeprefix("base__"): value for name, value in params.items() if name.startswith("base__")}
         # First what the base is made of.
-        super().set_params(**{name: value for name, value in params.items() if name not in nested})
+        super().set_params(**{name: value for name, value in params.items() if not name.startswith("base__")})
+        if self.base is None:
+            usual = self._base().get_params()
+            nested = {name: value for name, value in nested.items() if name not in usual or usual[name] != value}
         if nested:
-            self.base = self._base().set_params(**{name.removeprefix("base__"): v for name, v in nested.items()})
+            self.base = self._base().set_params(**nested)
         return self
 
     def _base(self) -> ParameterLearner:
         if self.base is not None:
             return self.base
-        return MarginHybrid(smoothing=self.smoothing) if self.smoothing else MarginHybrid()
+        return MarginHybrid(smoothing=self.smoothing)
 
     def _recipe(self, n_parts: int) -> str | None:
         """A digest of all that the members depend on besides graph and rows; None for a base that has none."""

@@ -43,8 +43,8 @@ class StructureResult(Learned):
         The learner's own score of the graph.
     path : tuple of Step
         Every change that was accepted, in order.
-    status : {"finished", "time limit", "interrupted"}
-        After a time limit or Ctrl-C the best structure so far is kept.
+    status : {"finished", "time limit", "node limit", "memory limit", "interrupted"}
+        After a limit or Ctrl-C the best structure so far is kept.
     start : float or None
         The score before the first change.
     """

@@ -210,7 +210,6 @@ def learn_milp(
     else:
         found = solve_milp(problem, acyclicity=acyclicity, solver=solver, time_limit=left, gap=gap, callback=callback)
     parents, form = found.parents, Formulation(problem)
-    finished = "interrupted" if found.status == "interrupted" else "finished"
     if parents is None:
         parents = _Run(problem, None, 0.0, gap, None, started).tree.parents
     value, seconds = form.value(parents), time.perf_counter() - started
@@ -221,4 +220,4 @@ def learn_milp(
     }
     bound = max(min(found.bound, problem.gamma * float(problem.weights.sum())), value)
     certificate = Certificate(MILP_KIND, "max", value, bound, found.status, seconds, found.trace, evidence)
-    return StructureResult(Dag(schema.names, parents), certificate, value, status=finished)
+    return StructureResult(Dag(schema.names, parents), certificate, value)

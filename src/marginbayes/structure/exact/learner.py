@@ -266,7 +266,6 @@ class ExactMargin(StructureLearner):
             Dag(schema.names, parents),
             certificate,
             score=search.incumbent.objective,
-            status="interrupted" if status == "interrupted" else "finished",
         )
 
     def _evidence(self, schema: Schema, search: Search, parents: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
