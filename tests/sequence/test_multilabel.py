@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import KBinsDiscretizer
 
-from marginbayes import MDLPDiscretizer
+from marginbayes import BayesNetClassifier, MDLPDiscretizer
 from marginbayes.sequence import MultiLabelClassifier, SequenceLabeler, StructuredHybrid
 from marginbayes.verification import verify
 
@@ -140,6 +140,31 @@ def test_columns_that_nobody_can_have_meant_are_warned_of(kind: Any) -> None:
     with pytest.warns(UserWarning, match="column 'crp' is taken for a category because 1 of its 200 cells"):
         kind(parameters="ml").fit(spoiled, Y["first"])
     kind(parameters="ml", categorical_features=["crp"]).fit(spoiled, Y["first"])
+
+
+@pytest.mark.parametrize("kind", [MultiLabelClassifier, SequenceLabeler])
+def test_logarithms_are_finite_where_probabilities_are_too_small_for_a_number(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = rng.random((300, 1500)) < 0.1 + 0.8 * y[:, None]
+    logs = kind(parameters="ml").fit(X, y).predict_log_proba(X)
+    assert logs.min() < -745
+    assert np.isfinite(logs).all()
+    if kind is MultiLabelClassifier:
+        np.testing.assert_allclose(logs, BayesNetClassifier("nb").fit(X, y).predict_log_proba(X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_logarithms_are_those_of_the_probabilities(order: int) -> None:
+    X, Y = rows()
+    several = MultiLabelClassifier("ml").fit(X, Y)
+    for chances, logs in zip(several.predict_proba(X), several.predict_log_proba(X), strict=True):
+        np.testing.assert_allclose(np.exp(logs), chances, atol=1e-12)
+    ids = np.repeat(np.arange(40), 5)
+    for smoothing in (0.0, 1.0):  # without any, labellings are impossible, of some sequences all of them
+        chain = SequenceLabeler(3, order, "ml", smoothing=smoothing).fit(X[:50], Y["second"][:50], sequence=ids[:50])
+        chances, logs = chain.predict_proba(X, sequence=ids), chain.predict_log_proba(X, sequence=ids)
+        np.testing.assert_allclose(np.exp(logs), chances, atol=1e-12)
 
 
 def test_the_column_of_sequences_is_no_identifier() -> None:

@@ -216,9 +216,9 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
         return chains.back(node / node.sum(axis=1, keepdims=True))
 
     def predict_log_proba(self, X: Any, sequence: Any = None) -> Floats:
-        """Logarithms of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, sequence=sequence))
+        """Logarithms of `predict_proba`, also where that is too small for a number."""
+        chains, cells = self._read(X, sequence)
+        return chains.back(self.model_.log_marginals(self.weights_, cells, chains.offsets))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, sequence: Any = None) -> float:
         """Share of the rows whose label is predicted right."""

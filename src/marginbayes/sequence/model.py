@@ -167,6 +167,15 @@ class ChainModel:
         log_z, node, *_ = forward_backward(scores, offsets, *self.tables_of(own), np.ones(len(offsets) - 1))
         return node, log_z
 
+    def log_marginals(self, weights: Floats, cells: Cells, offsets: Integers) -> Floats:
+        """Log probability of each label at each position, of labels too improbable for a number as well."""
+        from marginbayes.kernels.chain_logs import log_marginals
+        from marginbayes.kernels.chains import label_scores
+
+        own = self.scores(weights)
+        scores = label_scores(cells, own.emission, np.empty(0, np.int64), 0.0)
+        return np.asarray(log_marginals(scores, offsets, *self.tables_of(own)))
+
 
 class ChainExamples(Examples):
     """Labelled chains.

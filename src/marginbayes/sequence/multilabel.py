@@ -183,10 +183,10 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
         return chances[0] if self.flat_ else chances
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of `predict_proba`."""
-        chances = self.predict_proba(X)
-        with np.errstate(divide="ignore"):
-            return np.log(chances) if self.flat_ else [np.log(p) for p in chances]
+        """Logarithms of `predict_proba`, also where that is too small for a number."""
+        unary = self._unary(X)
+        logs = self.model_.log_marginals(self.weights_, unary)
+        return logs[0] if self.flat_ else logs
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows in which every target is predicted right."""

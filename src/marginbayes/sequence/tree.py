@@ -128,22 +128,37 @@ class TreeModel:
 
     def marginals(self, weights: Floats, unary: Sequence[Floats]) -> tuple[list[Floats], Floats]:
         """P(parent's level, own level) for each row and label, and the log of the sum over all label vectors."""
+        given, log_z = self._upwards(weights, unary)
+        pairs: dict[int, Floats] = {}
+        for k in self.order:
+            above = pairs[self.parents[k]].sum(axis=1) if self.parents[k] >= 0 else np.ones((len(log_z), 1))
+            pairs[k] = above[:, :, None] * np.exp(given[k], out=given[k])
+        return [pairs[k] for k in range(len(self.cardinalities))], log_z
+
+    def log_marginals(self, weights: Floats, unary: Sequence[Floats]) -> list[Floats]:
+        """log P(own level) for each row and label, of levels too improbable for a number as well."""
+        given, log_z = self._upwards(weights, unary)
+        logs: dict[int, Floats] = {}
+        for k in self.order:
+            above = logs[self.parents[k]] if self.parents[k] >= 0 else np.zeros((len(log_z), 1))
+            own = logsumexp(above[:, :, None] + given[k], axis=1)
+            logs[k] = own - logsumexp(own, axis=1, keepdims=True)
+        return [logs[k] for k in range(len(self.cardinalities))]
+
+    def _upwards(self, weights: Floats, unary: Sequence[Floats]) -> tuple[dict[int, Floats], Floats]:
+        """log P(own level | parent's level, everything below) for each row and label, and the log of the sum."""
         tables, _ = self.tables(weights)
         up, log_z = [u.copy() for u in unary], np.zeros(len(unary[0]))
-        given: dict[int, Floats] = {}  # P(own level | parent's level, everything below)
+        given: dict[int, Floats] = {}
         for k in reversed(self.order):
             together = up[k][:, None, :] + tables[k]
             value = logsumexp(together, axis=2)
-            given[k] = _shares(together, value[:, :, None])
+            given[k] = _log_shares(together, value[:, :, None])
             if self.parents[k] >= 0:
                 up[self.parents[k]] += value
             else:
                 log_z += value[:, 0]
-        pairs: dict[int, Floats] = {}
-        for k in self.order:
-            above = pairs[self.parents[k]].sum(axis=1) if self.parents[k] >= 0 else np.ones((len(log_z), 1))
-            pairs[k] = above[:, :, None] * given[k]
-        return [pairs[k] for k in range(len(self.cardinalities))], log_z
+        return given, log_z
 
     def renormalize(self, weights: Floats) -> Floats:
         """Normalised weights with the same P(labels | features) for complete rows: bottom up, Proposition 2."""
@@ -160,11 +175,11 @@ class TreeModel:
         return self.flatten(tables, cells)
 
 
-def _shares(logs: Floats, total: Floats) -> Floats:
-    """Exponentials of the last axis over their sum; equal ones where all is impossible."""
+def _log_shares(logs: Floats, total: Floats) -> Floats:
+    """Logs of the shares of the last axis in their sum; equal ones where all is impossible."""
     shares = np.full_like(logs, -np.log(logs.shape[-1]))
     np.subtract(logs, total, out=shares, where=total > -np.inf)
-    return np.exp(shares, out=shares)
+    return shares
 
 
 def _parents_first(parents: tuple[int, ...]) -> tuple[int, ...]:
