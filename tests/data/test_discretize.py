@@ -272,3 +272,16 @@ def test_what_is_masked_is_missing() -> None:
         np.testing.assert_array_equal(
             masked.transform(np.ma.masked_array(cells, mask)), plain.transform(np.where(mask, np.nan, cells))
         )
+
+
+def test_labels_are_those_that_the_classifiers_take() -> None:
+    X, truths = np.arange(20.0)[:, None], np.arange(20) > 9
+    for y in (truths, truths.astype(object), pd.Series(truths, dtype="boolean"), truths.astype(str).tolist()):
+        assert MDLPDiscretizer().fit(X, y).cut_points_[0].tolist() == [9.5]
+    dates = pd.Series(pd.Timestamp("2026-01-01") + pd.to_timedelta(truths.astype(int), "D"))
+    with pytest.raises(ValueError, match="dates and durations are no classes"):
+        MDLPDiscretizer().fit(X, dates)
+    with pytest.raises(ValueError, match=r"row 0 \(from 0\) has no label"):
+        MDLPDiscretizer().fit(X, pd.Series([pd.NA, *"ab" * 9, "a"], dtype="string"))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        MDLPDiscretizer().fit(X, truths[1:])

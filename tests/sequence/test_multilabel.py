@@ -167,6 +167,35 @@ def test_logarithms_are_those_of_the_probabilities(order: int) -> None:
         np.testing.assert_allclose(np.exp(logs), chances, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [MultiLabelClassifier, SequenceLabeler])
+def test_booleans_that_are_objects_are_scored_and_a_decoding_that_is_not_known_is_refused(kind: Any) -> None:
+    X, Y = rows()
+    truths = (Y["first"] == "a").astype(object)
+    clf = kind(parameters="ml").fit(X, truths)
+    assert clf.score(X, truths) == clf.score(X, truths.astype(bool)) > 0.5
+    with pytest.raises(ValueError, match="decoding='best' is not known"):
+        clf.set_params(decoding="best").predict(X)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [([1, 2], "inconsistent numbers of samples"), ([0.0] * 200, "Sample weights must contain at least one non-zero")],
+)
+def test_weights_of_a_score_are_checked_as_those_of_a_fit(weights: list[float], message: str) -> None:
+    X, Y = rows()
+    with pytest.raises(ValueError, match=message):
+        MultiLabelClassifier("ml").fit(X, Y).score(X, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"), [(np.nan, "Input sample_weight contains NaN"), ("much", "must be one number for each row")]
+)
+def test_weights_of_sequences_are_refused_for_what_they_are(weight: Any, message: str) -> None:
+    X, Y = rows()
+    with pytest.raises(ValueError, match=message):
+        SequenceLabeler(parameters="ml").fit(X, Y["first"], [1.0] * 199 + [weight], sequence=np.arange(200) // 5)
+
+
 def test_the_column_of_sequences_is_no_identifier() -> None:
     X, Y = rows()
     ids = [f"k{i}" for i in range(len(X))]

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from marginbayes import Dag
 from marginbayes.solvers import Certificate, Moment
+from marginbayes.structure import StructureResult
 from marginbayes.verification import CertificateError, read_document, verify, write_document
 from marginbayes.verification.check import CHECKS
 
@@ -78,3 +80,19 @@ def test_certificates_that_say_the_same_are_equal():
     assert claim() != claim(bound=5.0)
     assert claim() != claim(evidence={"extra": np.array([2.0]), "cardinalities": [3]})
     assert claim() != "a certificate"
+
+
+@pytest.mark.parametrize(
+    ("solver", "status"),
+    [
+        ("optimal", "finished"),
+        ("stalled", "finished"),
+        ("iteration limit; rows were scaled", "iteration limit"),
+        ("time limit within |u| <= 3", "time limit"),
+        ("interrupted within |u| <= 3", "interrupted"),
+    ],
+)
+def test_a_result_has_not_finished_if_its_solver_ended_early(solver, status):
+    found = StructureResult(Dag.naive(["y", "x"]), claim(status=solver))
+    assert (found.status, found.interrupted) == (status, status == "interrupted")
+    assert StructureResult(found.dag, claim(status=solver), status="interrupted").status == "interrupted"

@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import Tags, check_array
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import Tags, check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from marginbayes import checks
@@ -22,6 +21,7 @@ from marginbayes.data.frame import (
     spells_number,
     without_mask,
 )
+from marginbayes.data.labels import check_labels
 from marginbayes.data.mdlp import interval_labels, mdlp_all
 
 __all__ = ["MDLPDiscretizer"]
@@ -104,15 +104,18 @@ class MDLPDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         X : array-like of shape (n_samples, n_features)
             Numeric columns; NaN is missing, infinity is refused.
         y : array-like of shape (n_samples,)
-            The class of each row.
+            The class of each row, of any type that the classifiers take.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Non-negative number of rows that each row stands for.
         """
         _checked_dtype(self.dtype)
         checks.jobs("n_jobs", self.n_jobs)
         _check_numbers(X)
-        matrix, target = validate_data(self, without_mask(X), y, dtype=np.float64, ensure_all_finite="allow-nan")
-        check_classification_targets(target)
+        if y is None:
+            raise ValueError("MDLPDiscretizer requires y to be passed, but the target y is None")
+        matrix = validate_data(self, without_mask(X), dtype=np.float64, ensure_all_finite="allow-nan")
+        target = check_labels(y)
+        check_consistent_length(matrix, target)
         weights = None if sample_weight is None else _checked_weights(sample_weight, matrix)
         classes, codes = np.unique(target, return_inverse=True)
         self.cut_points_ = mdlp_all(matrix.T, codes, len(classes), weights, self.n_jobs)

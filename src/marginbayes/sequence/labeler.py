@@ -21,7 +21,8 @@ from marginbayes.data.schema import Schema, Variable
 from marginbayes.estimators.base import warn_of_columns
 from marginbayes.estimators.nested import NamedLearners
 from marginbayes.estimators.progress import warn_if_interrupted, watched
-from marginbayes.estimators.validation import Training, names_at_fit, read_features, read_training
+from marginbayes.estimators.validation import Training, check_labels, names_at_fit, read_features, read_training
+from marginbayes.estimators.weights import check_weights
 from marginbayes.network import Network
 from marginbayes.sequence.ids import Chains, chains_of, id_column, separate_ids
 from marginbayes.sequence.learners import WeightLearner, WeightResult, named_learner
@@ -163,10 +164,10 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
         """Refuse a weight of zero for some rows of a sequence: without them, others would become neighbours."""
         if sample_weight is None or np.isscalar(sample_weight) or (sequence is None and self.sequence is None):
             return
-        weights, frame = np.asarray(sample_weight, float), read_features(self, X, reset=True)
+        frame = read_features(self, X, reset=True)
+        weights = check_weights(sample_weight, None, np.empty(frame.n_rows))
         ids = sequence if self.sequence is None else separate_ids(frame, self.sequence)[1]
-        if weights.shape == (frame.n_rows,):  # else the shape is what is refused, later
-            _chain_weights(weights, chains_of(ids, frame.n_rows))
+        _chain_weights(weights, chains_of(ids, frame.n_rows))
 
     def _encode(self, data: Training, frame: Frame) -> tuple[Schema, Rows]:
         mask = categorical_mask(self.categorical_features, data.frame.names)
@@ -202,6 +203,7 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
 
     def predict(self, X: Any, sequence: Any = None) -> NDArray[Any]:
         """Label of each row: those of the best labelling of its sequence, or the most probable one by itself."""
+        checks.one_of("decoding", self.decoding, DECODINGS)
         if self.decoding == "marginal":
             best = self.predict_proba(X, sequence=sequence).argmax(axis=1)
             return np.asarray(self.classes_[best])
@@ -222,7 +224,8 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, sequence: Any = None) -> float:
         """Share of the rows whose label is predicted right."""
-        return float(accuracy_score(y, self.predict(X, sequence=sequence), sample_weight=sample_weight))
+        truth = check_labels(y, warn=False)
+        return float(accuracy_score(truth, self.predict(X, sequence=sequence), sample_weight=sample_weight))
 
     def log_likelihood(self, X: Any, sequence: Any = None) -> Floats:
         """log P(observations and length) of each sequence, in the order of the sorted ids.

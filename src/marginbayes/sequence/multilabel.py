@@ -18,6 +18,7 @@ from marginbayes.data.schema import Schema
 from marginbayes.estimators.nested import NamedLearners
 from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.validation import read_features
+from marginbayes.estimators.weights import check_weights
 from marginbayes.graph import Dag
 from marginbayes.graph.tree import maximum_spanning_forest
 from marginbayes.network import Network
@@ -161,6 +162,7 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels of each row, one column for each target (one dimension where y had one)."""
+        checks.one_of("decoding", self.decoding, DECODINGS)
         unary = self._unary(X)
         if self.decoding == "joint":
             codes, _ = self.model_.decode(self.weights_, unary)
@@ -195,7 +197,7 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
             raise ValueError(f"y has the shape {given.shape}, but the labels of X have {predicted.shape}")
         right = np.equal(predicted, given)
         whole = right if right.ndim == 1 else np.all(right, axis=1)
-        return float(np.average(whole, weights=sample_weight))
+        return float(np.average(whole, weights=check_weights(sample_weight, None, whole)))
 
     def _unary(self, X: Any) -> list[Floats]:
         """Score of every level of every target from the features alone."""
