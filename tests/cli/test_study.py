@@ -114,7 +114,7 @@ def test_what_would_fail_is_told_before_anything_runs(run, tmp_path):
         "method 'long': there is no learner 'ExactMargn' in marginbayes.structure; did you mean 'ExactMargin'?" in told
     )
     assert "method 'argument': MarginHybrid.__init__() got an unexpected keyword argument 'b'" in told
-    assert "data sets that are not here: 'irsi'; MARGINBAYES_DATA names the folder for them" in told
+    assert "Note: skipped, data sets that are not here: 'irsi'; MARGINBAYES_DATA names the folder for them" in told
     assert "experiment 'f' is of the kind 'classfy'; there are classify, " in told
     assert "method 'fine'" not in told
 
@@ -140,3 +140,14 @@ def test_more_folds_than_rows_are_told_before_anything_runs(run, study):
     Path(study).write_text(TEXT.replace("folds = 2", "folds = 151"))
     told = " ".join(run("study", "plan", study).stderr.split())
     assert "will fail: experiment 'e': folds = 151 needs as many rows, but iris has 150" in told
+
+
+def test_data_sets_that_are_not_here_are_skipped_and_fail_nothing(run, fails, study):
+    Path(study).write_text(TEXT.replace('["iris"]', '["iris", "glass2", "usps"]'))
+    done = run("study", "run", study, "--quick")
+    assert "Note: skipped, data sets that are not here: 'glass2', 'usps'; MARGINBAYES_DATA" in done.stderr
+    assert "2 tasks done, 0 left" in done.stdout
+    assert "glass2" not in Path("runs/small/records.jsonl").read_text()
+    assert fails("study", "run", study, "--data", "usps").startswith(
+        "none of the data sets asked for is here: 'usps'; MARGINBAYES_DATA names the folder for them"
+    )

@@ -61,7 +61,8 @@ def run(
     set_: Sets = None,
     method: Methods = None,
 ) -> None:
-    """Run what is left of a study; every finished task is kept, whatever happens.
+    """Run what is left of a study; every finished task is kept, whatever happens. Data sets that are not here are
+    skipped.
 
     Example: `marginbayes study run studies/peharz2012.toml --quick`
     """
@@ -132,10 +133,15 @@ def _told(lost: int) -> str:
 def _chosen(
     whole: Study, quick: bool, experiments: list[str] | None, sets: list[str] | None, methods: list[str] | None
 ) -> Study:
-    from marginbayes.study.doubts import doubts
+    from marginbayes.study.doubts import doubts, present
 
     asked = whole.only(experiments or ())
-    part = (asked.shortened() if quick else asked).only((), sets or (), methods or ())
+    part, absent = present((asked.shortened() if quick else asked).only((), sets or (), methods or ()))
+    if absent:
+        lacking = f"{', '.join(map(repr, absent))}; MARGINBAYES_DATA names the folder for them"
+        if not part.experiments:
+            raise ValueError(f"none of the data sets asked for is here: {lacking}")
+        say(errors(), f"Note: skipped, data sets that are not here: {lacking}")
     for doubt in doubts(part):
         say(errors(), f"Note: these tasks will fail: {doubt}")
     return part

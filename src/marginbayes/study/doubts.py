@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from marginbayes import BayesNetClassifier, datasets
 from marginbayes.parameters.names import named_parameters
@@ -13,11 +14,11 @@ from marginbayes.study.methods import build
 from marginbayes.study.protocol import GENERATORS, known_rows, split_names
 from marginbayes.study.spec import Experiment, Method, Study
 
-__all__ = ["doubts"]
+__all__ = ["doubts", "present"]
 
 
 def doubts(study: Study) -> list[str]:
-    """A sentence for each experiment and method whose tasks would fail at once, and one for all such data sets."""
+    """A sentence for each experiment and method whose tasks would fail at once."""
     found: dict[str, None] = {}  # in order, and once
     for experiment in study.experiments:
         if experiment.kind not in KINDS:
@@ -28,16 +29,15 @@ def doubts(study: Study) -> list[str]:
         for method in experiment.methods:
             found |= _told(f"method {method.name!r}", _try_method, experiment, method)
         found |= _told(f"experiment {experiment.name!r}", _try_folds, experiment)
-    return [*found, *_absent(study)]
+    return [*found]
 
 
-def _absent(study: Study) -> list[str]:
-    """A sentence about the data sets that nothing here can load, if there are any."""
+def present(study: Study) -> tuple[Study, list[str]]:
+    """The part of a study whose data sets are here, and the names of those that nothing here can load."""
     names = dict.fromkeys(name for e in study.experiments for name in e.sets if name not in GENERATORS)
-    absent = [repr(name) for name in names if _told(name, datasets.where, name)]
-    if not absent:
-        return []
-    return [f"data sets that are not here: {', '.join(absent)}; MARGINBAYES_DATA names the folder for them"]
+    absent = [name for name in names if _told(name, datasets.where, name)]
+    kept = [replace(e, sets=tuple(s for s in e.sets if s not in absent)) for e in study.experiments]
+    return replace(study, experiments=tuple(e for e in kept if e.sets)), absent
 
 
 def _told(what: str, attempt: Callable[..., object], *arguments: object) -> dict[str, None]:
