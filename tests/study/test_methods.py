@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pandas", reason="studies are about tables")
 
 from marginbayes import datasets
-from marginbayes.parameters import ConditionalLikelihood
+from marginbayes.parameters import ConditionalLikelihood, MarginConvex
 from marginbayes.study.methods import build
 
 CL = {"early_stopping": "cv", "l2": 0.0, "pool": False, "form": "softmax", "solver": "cg", "kind": "floor"}
@@ -33,3 +33,12 @@ def test_candidates_of_a_search_are_trained_by_the_learner_that_is_named() -> No
     made = build({"structure": "OrderBased", "structure_options": {"inner_parameters": inner}}, 5).structure
     assert isinstance(made.inner_parameters, ConditionalLikelihood)
     assert (made.inner_parameters.max_iter, made.inner_parameters.random_state) == (3, 5)
+
+
+def test_members_of_a_combination_are_learned_by_the_base_that_is_named() -> None:
+    options = {"n_parts": 2, "base": {"learner": "MarginConvex", "B": 3.0}}
+    made = build({"parameters": "ConvexCombination", "parameters_options": options}, 5).parameters
+    assert isinstance(made.base, MarginConvex)
+    assert (made.base.B, made.base.random_state, made.random_state) == (3.0, 5, 5)
+    with pytest.raises(ValueError, match="base lacks its learner"):
+        build({"parameters": "ConvexCombination", "parameters_options": {"base": {"B": 3.0}}}, 5)

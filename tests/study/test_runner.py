@@ -79,7 +79,7 @@ def study(tmp_path):
 
 def essence(records):
     """What does not depend on the clock."""
-    timed = ("fit_seconds", "predict_seconds", "structure_seconds")
+    timed = ("fit_seconds", "fit_processor_seconds", "predict_seconds", "structure_seconds")
     return {
         r.key: (r.status, json.dumps({k: v for k, v in r.result.items() if k not in timed}, sort_keys=True))
         for r in records
@@ -267,6 +267,26 @@ protocol = { test = { iris = 50 } }
     for train, test in mixed.result["members"]:
         assert 0.3 < train <= 1.0
         assert 0.3 < test <= 1.0
+    weights = mixed.result["weights"]
+    assert 0 <= weights["least"] <= 1 / 3 <= weights["most"] <= 1
+    assert weights["equal"] == (weights["equal_from"] <= 1e3)  # the default of D
+
+
+def test_the_time_of_the_processor_is_on_record_and_waiting_is_not_part_of_it(study, monkeypatch):
+    from marginbayes import BayesNetClassifier
+
+    fit = BayesNetClassifier.fit
+
+    def slow(self, *arguments, **named):
+        time.sleep(0.5)
+        return fit(self, *arguments, **named)
+
+    task = next(t for t in study.tasks() if (t.experiment, t.method.name) == ("e", "NB"))
+    perform(task)  # what is compiled is not counted
+    monkeypatch.setattr(BayesNetClassifier, "fit", slow)
+    result = perform(task).result
+    assert result["fit_seconds"] - result["fit_processor_seconds"] > 0.4
+    assert result["fit_processor_seconds"] > 0
 
 
 def test_single_test_rows_are_on_record_only_where_they_are_compared(tmp_path) -> None:

@@ -19,7 +19,7 @@ from marginbayes.study.protocol import split, whole
 from marginbayes.study.sequences import label
 from marginbayes.study.spec import Task
 from marginbayes.study.structures import shared_structure
-from marginbayes.study.timing import structure_seconds
+from marginbayes.study.timing import Spent, Stopwatch, structure_seconds
 
 __all__ = ["KINDS", "measure", "unpack"]
 
@@ -45,7 +45,7 @@ def classify(task: Task) -> Result:
     return found
 
 
-def _classified(rows: Rows, model: Any, seconds: float) -> Result:
+def _classified(rows: Rows, model: Any, spent: Spent) -> Result:
     start = time.perf_counter()
     correct = np.asarray(model.predict(rows.X_test)) == rows.y_test
     predicted = time.perf_counter() - start
@@ -55,7 +55,7 @@ def _classified(rows: Rows, model: Any, seconds: float) -> Result:
         "trained": len(rows.y_train),
         "correct": pack(correct),
         "train_accuracy": float((np.asarray(model.predict(rows.X_train)) == rows.y_train).mean()),
-        "fit_seconds": seconds,
+        **spent.of_fit(),
         "predict_seconds": predicted,
         **_about(model),
         **_likelihoods(model, rows),
@@ -68,7 +68,7 @@ def missing(task: Task) -> Result:
     The curve ends, and says why, where a network is too dense for so many features to be summed out.
     """
     rows = _rows(task)
-    model, seconds = _fitted(task, rows)
+    model, spent = _fitted(task, rows)
     repeats, n_features = task.options.get("draws", 100), rows.X_test.shape[1]
     counts = [m for m in task.options["missing"] if m < n_features]
     curve: list[list[float]] = []
@@ -88,7 +88,7 @@ def missing(task: Task) -> Result:
         "accuracy": curve[0][1],
         "tested": len(rows.y_test),
         "curve": curve,
-        "fit_seconds": seconds,
+        **spent.of_fit(),
         **_about(model),
     }
 
@@ -122,19 +122,19 @@ def parts(task: Task) -> Result:
     Other methods, for comparison, have no members.
     """
     rows = _rows(task)
-    model, seconds = _fitted(task, rows)
+    model, spent = _fitted(task, rows)
     weak = []
     for network in getattr(model.parameter_result_, "members", ()):
         single = type(model).from_network(network)
         weak.append([float((single.predict(X) == y).mean()) for X, y in _both(rows)])
-    return {**_classified(rows, model, seconds), "members": weak}
+    return {**_classified(rows, model, spent), "members": weak}
 
 
 def structure(task: Task) -> Result:
     """Accuracy, and the seconds of structure learning alone."""
     rows = _rows(task)
-    model, seconds, of_structure = structure_seconds(build(task.method.options, task.seed), rows)
-    return {**_classified(rows, model, seconds), "structure_seconds": of_structure}
+    model, spent, of_structure = structure_seconds(build(task.method.options, task.seed), rows)
+    return {**_classified(rows, model, spent), "structure_seconds": of_structure}
 
 
 KINDS: Mapping[str, Callable[[Task], Result]] = {
@@ -161,8 +161,8 @@ def _rows(task: Task) -> Rows:
     return split(task.options["protocol"], task.dataset, task.split, task.seed)
 
 
-def _fitted(task: Task, rows: Rows) -> tuple[Any, float]:
-    """The model, and the seconds it takes: those of a structure that another task has learned already count too."""
+def _fitted(task: Task, rows: Rows) -> tuple[Any, Spent]:
+    """The model, and what it takes: what a structure took that another task has learned already counts too."""
     options = task.method.options
     model = build(options, task.seed)
     shared = None
@@ -172,9 +172,9 @@ def _fitted(task: Task, rows: Rows) -> tuple[Any, float]:
         shared = shared_structure(task, model._structure_learner())
         model.set_params(structure=shared)
     model = validated(model, options, rows.y_train, task.seed)
-    start = time.perf_counter()
+    watch = Stopwatch()
     model.fit(rows.X_train, rows.y_train)
-    return model, time.perf_counter() - start + (shared.spared if shared else 0.0)
+    return model, watch.spent() + (shared.spared if shared else Spent())
 
 
 def _graph(task: Task) -> Any:
@@ -247,11 +247,24 @@ def _certificates(model: Any) -> Result:
                 "status": certificate.status,
                 "seconds": certificate.seconds,
             }
+            if "equal_from" in certificate.evidence:
+                found["weights"] = _weights(certificate.evidence)
     if "structure_certificate" in found:
         trace = model.structure_result_.certificate.trace
         shown = [[t, o, b if np.isfinite(b) else None] for t, o, b in trace[:: _step(trace)]]
         found["structure_certificate"]["trace"] = shown
     return found
+
+
+def _weights(evidence: Mapping[str, Any]) -> Result:
+    """The smallest and the largest weight of a combination, and the pull from which on all of them are equal."""
+    weights = np.asarray(evidence["weights"])
+    return {
+        "least": float(weights.min()),
+        "most": float(weights.max()),
+        "equal_from": float(evidence["equal_from"]),
+        "equal": bool(np.ptp(weights) <= 1e-9),
+    }
 
 
 def _step(trace: Any, most: int = 60) -> int:

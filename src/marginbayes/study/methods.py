@@ -28,8 +28,8 @@ def build(options: Options, seed: int) -> Any:
 
     ``estimator`` is "bayesnet" (the default), "aode" or "svm". A network's ``structure`` and ``parameters`` are the
     short names of the library, the name of a learner's class with its arguments in ``structure_options`` and
-    ``parameters_options`` (an ``inner_parameters`` among them names its ``learner`` and has its arguments beside it),
-    or ``dag:NAME`` for a graph that generated data. A support vector machine sees numbers as
+    ``parameters_options`` (an ``inner_parameters`` or a ``base`` among them names its ``learner`` and has its arguments
+    beside it), or ``dag:NAME`` for a graph that generated data. A support vector machine sees numbers as
     they are, or with ``inputs = "levels"`` as they are discretised.
     """
     makers = {"bayesnet": _bayesnet, "aode": _aode, "svm": _svm}
@@ -68,13 +68,20 @@ def _bayesnet(options: Options, seed: int) -> BayesNetClassifier:
 def _structure(name: str, options: Options, seed: int) -> Any:
     if name.startswith("dag:"):
         return getattr(synthetic, name.removeprefix("dag:"))
-    inner = options.get("inner_parameters")
-    if isinstance(inner, Mapping):
-        own = {key: value for key, value in inner.items() if key != "learner"}
-        if "learner" not in inner:
-            raise ValueError("inner_parameters lacks its learner, such as 'ConditionalLikelihood'")
-        options = {**options, "inner_parameters": _learner(inner["learner"], own, parameters, seed)}
     return _learner(name, options, structure, seed)
+
+
+def _with_inner(options: Options, seed: int) -> Options:
+    """The arguments of a learner, with learners of tables among them made from their entries."""
+    made = {}
+    for name in ("inner_parameters", "base"):
+        inner = options.get(name)
+        if isinstance(inner, Mapping):
+            if "learner" not in inner:
+                raise ValueError(f"{name} lacks its learner, such as 'ConditionalLikelihood'")
+            own = {key: value for key, value in inner.items() if key != "learner"}
+            made[name] = _learner(inner["learner"], own, parameters, seed)
+    return {**options, **made}
 
 
 def _learner(name: str, options: Options, module: Any, seed: int) -> Any:
@@ -84,7 +91,7 @@ def _learner(name: str, options: Options, module: Any, seed: int) -> Any:
             near = difflib.get_close_matches(name, module.__all__, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(f"there is no learner {name!r} in {module.__name__}{hint}")
-        learner = getattr(module, name)(**options)
+        learner = getattr(module, name)(**_with_inner(options, seed))
         if "random_state" in learner.get_params(deep=False) and "random_state" not in options:
             learner.set_params(random_state=seed)
         return learner

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from marginbayes.datasets import synthetic
 from marginbayes.datasets.dataset import Dataset, pandas
 from marginbayes.sequence import SequenceLabeler
 from marginbayes.study.spec import Task
+from marginbayes.study.timing import Stopwatch
 
 __all__ = ["label"]
 
@@ -29,16 +29,16 @@ def label(task: Task) -> dict[str, Any]:
     data, train, test = _chains(task, size, repeat)
     X = pandas().concat([data.X, _ids(data).rename(ID)], axis=1)
     model = SequenceLabeler(sequence=ID, **task.method.options.get("options", {}))
-    start = time.perf_counter()
+    watch = Stopwatch()
     model.fit(X.iloc[train], data.y.iloc[train])
-    seconds = time.perf_counter() - start
+    spent = watch.spent()
     right = np.asarray(model.predict(X.iloc[test])) == data.y.iloc[test].to_numpy()
     result = {
         "accuracy": float(right.mean()),
         "tested": len(test),
         "trained": len(train),
         "whole_sequences": float(pandas().Series(right).groupby(X[ID].iloc[test].to_numpy()).all().mean()),
-        "fit_seconds": seconds,
+        **spent.of_fit(),
     }
     if model.certificate_ is not None:
         result["gap"] = model.certificate_.gap

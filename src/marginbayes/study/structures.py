@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.structure import StructureLearner, StructureResult
 from marginbayes.study.spec import Task
+from marginbayes.study.timing import Spent, Stopwatch
 
 __all__ = ["shared_structure"]
 
@@ -18,7 +18,7 @@ OF_TABLES = ("parameters", "parameters_options")
 
 
 class Remembered(StructureLearner):
-    """Learns a structure, or returns what was learned before under the same key; `spared` are the seconds of that.
+    """Learns a structure, or returns what was learned before under the same key; `spared` is what that took.
 
     Certificates are large, and part of a record: a structure that has one is learned again.
     """
@@ -26,21 +26,21 @@ class Remembered(StructureLearner):
     def __init__(self, learner: StructureLearner, key: str) -> None:
         self.learner = learner
         self.key = key
-        self.spared = 0.0
+        self.spared = Spent()
 
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:
         """Structure for these rows."""
         if self.key in _known:
             found, self.spared = _known[self.key]
             return found
-        start = time.perf_counter()
+        watch = Stopwatch()
         found = self.learner.learn(schema, rows)
         if found.certificate is None and found.status == "finished":
-            _known[self.key] = found, time.perf_counter() - start
+            _known[self.key] = found, watch.spent()
         return found
 
 
-_known: dict[str, tuple[StructureResult, float]] = {}
+_known: dict[str, tuple[StructureResult, Spent]] = {}
 
 
 def shared_structure(task: Task, learner: StructureLearner) -> Remembered:
