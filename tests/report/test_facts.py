@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from marginbayes.report import summary
-from marginbayes.report.beside import is_outside
+from marginbayes.report.beside import is_apart
 from marginbayes.report.curves import curves
 from marginbayes.report.facts import facts
 from marginbayes.report.gaps import gap_grid
@@ -171,12 +171,12 @@ def test_figures_of_likelihood_show_likelihoods():
 
 def test_curves_of_missing_features_have_a_row_for_each_count_and_end_where_a_method_does():
     study = load_study(STUDIES / "pernkopf2010.toml").only(["figure13"], ["vowel"], ["NB-ML", "NB-CL"])
-    curves = {"NB-ML": [[0, 0.5, 0.1], [3, 0.4, 0.1]], "NB-CL": [[0, 0.6, 0.1]]}
+    curves = {"NB-ML": [[0, 0.5, 0.0], [3, 0.4, 0.1]], "NB-CL": [[0, 0.6, 0.0]]}
     records = [replace(r, result={**r.result, "curve": curves[r.method]}) for r in made(study)]
     lines = lines_of(summary(study, records), "Figures 11 to 13")
     assert "| missing features | NB-ML | NB-CL |" in lines
-    assert "| 0 | 50.00 | 60.00 |" in lines
-    assert "| 3 | 40.00 |  |" in lines
+    assert "| 0 | 50.00 | 60.00 |" in lines  # nothing is drawn where nothing is missing
+    assert "| 3 | 40.00 ± 10.00 |  |" in lines
 
 
 def test_wins_beside_the_paper_are_of_sets_for_which_it_has_both_numbers():
@@ -197,9 +197,15 @@ def test_wins_beside_the_paper_are_of_sets_for_which_it_has_both_numbers():
 
 
 def test_gaps_are_the_largest_of_the_splits_in_per_cent_of_the_bound():
-    study = load_study(STUDIES / "peharz2012.toml").only(sets=["vehicle", "letter", "iris"], methods=["SM", "SBM"])
+    study = load_study(STUDIES / "peharz2012.toml").only(
+        sets=["vehicle", "letter", "iris"], methods=["SM", "SBM", "MDL"]
+    )
     records = []
     for record in made(study):
+        if record.method == "MDL":  # proved, and not in the table
+            proof = {"objective": 1.0, "bound": 1.0, "gap": 0.0, "status": "optimal", "seconds": 1.0, "trace": []}
+            records.append(replace(record, result={**record.result, "structure_certificate": proof}))
+            continue
         proved = record.dataset == "iris" or record.split == "fold3"
         found = {**record.result["structure_certificate"], "status": "optimal" if proved else "time limit"}
         found["objective"] = 100.0 if proved else 80.0 if record.split == "fold1" else 90.0
@@ -209,7 +215,7 @@ def test_gaps_are_the_largest_of_the_splits_in_per_cent_of_the_bound():
         (("letter",), [("10.00", "∞"), ("10.00", "1.99")]),
         (("vehicle",), [("20.00", "4.57"), ("20.00", "0.00")]),
     ]
-    assert "Of 22 solves, 12 are proved optimal" in grid.caption
+    assert "Of 22 solves of these methods, 12 are proved optimal" in grid.caption
 
 
 def test_a_wide_grid_becomes_several_tables_that_have_all_columns_once():
@@ -237,7 +243,62 @@ def test_training_rows_stand_beside_test_rows_where_the_paper_speaks_of_both():
     study = load_study(STUDIES / "tschiatschek2012.toml").only(["figure4"], methods=["parts-2"])
     records = made(study)
     train, test = (100 * records[0].result[key] for key in ("train_accuracy", "accuracy"))
-    assert f"| usps | parts-2 | {train:.2f} | {test:.2f} |" in summary(study, records)
+    assert f"| usps | parts-2 | {train:.2f} | {test:.2f} |  |  |" in summary(study, records)
+    weights = {"least": 0.0, "most": 0.75, "equal_from": 1234.5, "equal": False}
+    for equal, shown in ((False, "0.000 to 0.750"), (True, "equal")):
+        own = replace(records[0], result={**records[0].result, "weights": {**weights, "equal": equal}})
+        assert f"| {shown} | 1.23e+03 |" in summary(study, [own])
+
+
+def test_what_members_weigh_and_tables_without_an_optimum_are_told():
+    study = load_study(STUDIES / "tschiatschek2012.toml").only(["table1"], ["usps"], ["whole", "combined-20"])
+    whole, combined = made(study)
+    status = {"status": "not attained: the rows are separable"}
+    whole = replace(whole, result={**whole.result, "parameters_certificate": status, "members": []})
+    weights = {"least": 0.05, "most": 0.05, "equal_from": 77.0, "equal": True}
+    combined = replace(combined, result={**combined.result, "weights": weights})
+    text = summary(study, [whole, combined])
+    assert "- usps, whole: certificate of the tables: not attained: the rows are separable." in text
+    assert "All weights are equal, as they are from D = 77 on." in text
+    page = render(study, [whole, combined])
+    assert "not attained: the rows are separable" in page
+    assert "from D = 77 on" in page
+
+
+def test_the_trend_is_that_of_the_methods_that_the_claim_names():
+    study = load_study(STUDIES / "tschiatschek2012.toml").only(["figure4"])
+    rates = {m.name: m.options["parameters_options"]["n_parts"] / 100 for m in study.experiments[0].methods}
+    records = [
+        replace(r, result={**r.result, "accuracy": 0.5 if "hybrid" in r.method else rates[r.method]})
+        for r in made(study)
+    ]
+    assert "+1.00 on the test rows" in summary(study, records)
+
+
+def test_the_page_and_the_summary_say_what_the_names_of_methods_stand_for():
+    study = load_study(STUDIES / "peharz2012.toml").only(sets=["iris"], methods=["TAN-CL", "MDL", "SVM", "chosen"])
+    text, page = summary(study, made(study)), render(study, made(study))
+    lines = text.split("## Methods")[1].splitlines()
+    assert "| TAN-CL | tan | ConditionalLikelihood | l2: 0.002 0.02 0.2 2 20 |" in lines
+    assert "| MDL | ExactScore(score=mdl) | ml | k: 0, class_parents: 1 or k: 1, class_parents: 2 |" in lines
+    assert any(line.startswith("| SVM | support vector machine | inputs = levels | gamma: 0.03125 ") for line in lines)
+    assert any(line.startswith("| chosen |  | ConditionalLikelihood | structure: nb tan kdb2, l2: ") for line in lines)
+    assert '<li><a href="#methods">Methods</a></li>' in page
+    assert "l2: 0.002 0.02 0.2 2 20" in page
+    assert "## Methods" not in summary(study, [])
+    nested = load_study(STUDIES / "tschiatschek2012.toml").only(["figure4"], methods=["parts-2"])
+    assert "random_state=1, base=MarginConvex(B=1))" in summary(nested, made(nested))
+
+
+def test_seconds_are_of_the_processor_where_all_records_have_them_and_the_caption_says_which():
+    study = load_study(STUDIES / "peharz2012.toml").only(sets=["iris"], methods=["NB", "TAN"])
+    old = made(study)
+    new = [replace(r, result={**r.result, "fit_processor_seconds": 7.0}) for r in old]
+    assert "| seconds of a fit | 7 | 7 |" in summary(study, new)
+    assert "are of the processor" in summary(study, new)
+    mixed = summary(study, [*new[1:], old[0]])
+    assert "| seconds of a fit | 7 |" not in mixed
+    assert "by the clock" in mixed
 
 
 @pytest.mark.parametrize(
@@ -278,9 +339,20 @@ def test_the_table_and_the_chart_of_a_classification_of_training_rows_say_so():
 def test_an_interval_without_width_is_replaced_by_that_of_wilson(tested, outside):
     """Wilson's interval of n rightly classified rows of n begins at n / (n + 1.96²)."""
     right, wrong = (Cell(rate, 0.0, tested, 1.0, ()) for rate in (100.0, 0.0))
-    assert is_outside(right, 99.5) == is_outside(wrong, 0.5) == outside
+    assert is_apart(right, (99.5, None)) == is_apart(wrong, (0.5, None)) == outside
     edge = 100 * tested / (tested + 1.959964**2)
-    assert not is_outside(right, edge)
-    assert is_outside(right, edge - 0.006)
-    assert not is_outside(wrong, 100 - edge)
-    assert is_outside(wrong, 100.006 - edge)
+    assert not is_apart(right, (edge, None))
+    assert is_apart(right, (edge - 0.006, None))
+    assert not is_apart(wrong, (100 - edge, None))
+    assert is_apart(wrong, (100.006 - edge, None))
+
+
+def test_a_published_interval_counts_as_ours_does():
+    ours = Cell(90.0, 3.0, 100, 1.0, ())
+    assert is_apart(ours, (94.0, None))
+    assert not is_apart(ours, (94.0, 4.0))
+    assert not is_apart(ours, (94.99, 4.0))
+    assert is_apart(ours, (95.01, 4.0))  # 3, 4, 5
+    right = Cell(100.0, 0.0, 100, 1.0, ())  # Wilson's begins at 96.3
+    assert is_apart(right, (95.0, None))
+    assert not is_apart(right, (95.0, 4.0))

@@ -184,7 +184,8 @@ def test_times_are_relative_to_the_last_method(second):
 @pytest.fixture
 def curves():
     """Made-up accuracies by size: two splits, four methods."""
-    study = load_study(STUDY.with_name("guo2005.toml"))
+    four = ["M2BN-moral", "M2BN-hybrid-moral", "M3N-moral", "MCL-moral"]
+    study = load_study(STUDY.with_name("guo2005.toml")).only(["figure4"], methods=four)
     made = []
     for task in study.only(["figure4"]).tasks()[:8]:
         names = (task.experiment, task.dataset, task.method.name, task.split)
@@ -212,8 +213,8 @@ def test_accuracy_with_features_missing_is_averaged_place_by_place():
     ]
     outcome = replace(outcomes(study.only(["figure13"]), [])[0], records=tuple(made))
     page = section(outcome, Index())
-    assert re.search(r'<th scope="row">0</th><td><button[^>]+>90.00<', page)
-    assert re.search(r'<th scope="row">5</th><td><button[^>]+>60.00<', page)
+    assert re.search(r'<th scope="row">0</th><td><button[^>]+>90.00 ± 10.00<', page)
+    assert re.search(r'<th scope="row">5</th><td><button[^>]+>60.00 ± 10.00<', page)
 
 
 def test_curves_that_ended_early_are_compared_as_far_as_they_go():
@@ -351,6 +352,52 @@ def test_methods_are_ranked_by_the_splits_that_all_of_them_finished(curves):
     assert len(names) == 4
     text = summary(study, [r for r in better if r.method == "M3N-moral" or r.split != "10-0"])
     assert "Here: M3N-moral 95.00 %" in text
+
+
+def test_a_ranking_tests_each_method_against_the_one_before_over_what_is_drawn(curves):
+    study, _ = curves
+    gains = {"M2BN-moral": (3, 5, 4, 6), "MCL-moral": (2, 1, 3, 0), "M3N-moral": (2, 2, 1, 0)}
+    made = [
+        Record(
+            t.key, t.experiment, t.dataset, t.method.name, t.split, "done", 1.0, {"accuracy": rate, "tested": 9}, 1, {}
+        )
+        for t in study.only(methods=[*gains]).tasks()
+        if int(t.split.split("-")[1]) < 4 and t.split.startswith(("10-", "20-"))
+        for rate in [0.5 + gains[t.method.name][int(t.split.split("-")[1])] / 100]
+    ]
+    # By hand: gains 1 4 1 6, whose t is 2.45; 0 -1 2 0, whose t is 0.40. Sizes repeat the draws and count once.
+    assert (
+        "M2BN-moral 54.50 %, MCL-moral 51.50 % (p = 0.092), M3N-moral 51.25 % (p = 0.72); p: two-sided paired t-test "
+        "against the one before, over 4 draws" in summary(study, made)
+    )
+
+
+def test_pairs_are_tested_over_sets_where_there_are_enough():
+    study = load_study(STUDY.with_name("guo2005.toml")).only(["figure6"], methods=["M2BN", "M3N"])
+    sets = study.experiments[0].sets
+    made = []
+    for task in study.tasks():
+        rate = 0.5 + (task.method.name == "M2BN") * (0.02 if sets.index(task.dataset) % 2 else -0.02)
+        names = (task.experiment, task.dataset, task.method.name, task.split)
+        made.append(Record(task.key, *names, "done", 1.0, {"accuracy": rate, "tested": 9}, 1, {}))
+    # 425 draws, but 17 sets: t = -0.24, not -1.2.
+    assert "M2BN is -0.12 points apart on average (two-sided p = 0.82 over 17 sets); ahead in 200" in summary(
+        study, made
+    )
+
+
+def test_an_order_that_ties_does_not_win():
+    study = load_study(STUDY.with_name("pernkopf2010.toml")).only(["figure7"], ["iris", "corral", "heart"])
+    ahead = {"iris": 5.0, "corral": 1e-5, "heart": 5.0}
+    made = []
+    for task in study.tasks():
+        level = ahead[task.dataset] if task.method.name == "OMI-CL" else 0.0
+        if (task.dataset, task.method.name) == ("heart", "OMI-min-CL"):
+            level = 9.0
+        result = {"accuracy": 0.5, "tested": 9, "train_cll": [level - 100], "test_accuracies": [0.5]}
+        names = (task.experiment, task.dataset, task.method.name, task.split)
+        made.append(Record(task.key, *names, "done", 1.0, {**result, "train_accuracies": [0.5]}, 1, {}))
+    assert "Here: on 1 of 3 sets; not on corral, heart" in summary(study, made)
 
 
 def test_likelihoods_are_compared_for_each_size():

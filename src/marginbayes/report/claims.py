@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,14 @@ from marginbayes.study.statistics import paired_t
 __all__ = ["judged"]
 
 Claim = Mapping[str, Any]
+Gains = Mapping[tuple[str, str], float]
 NOTHING = "not finished yet"
 # At which the papers call a difference significant.
 LEVEL = 0.05
+# Nats by which likelihoods of the same tables differ in rounding.
+SAME = 1e-3
+# From so many sets on they are what is repeated, else the draws of training rows are.
+ENOUGH_SETS = 5
 
 
 def judged(outcome: Findings) -> list[tuple[str, str]]:
@@ -48,7 +53,7 @@ def _order_wins(outcome: Findings, _claim: Claim) -> str:
             continue
         most, least, drawn = (_likelihood(cells[m].records) for m in ("OMI-CL", "OMI-min-CL", "RO-CL"))
         total += 1
-        won = most > least and most > drawn
+        won = most > max(least, drawn) + SAME
         wins += won
         if not won:
             lost.append(dataset)
@@ -61,43 +66,58 @@ def _likelihood(records: tuple[Record, ...]) -> float:
 
 def _paired(outcome: Findings, claim: Claim) -> str:
     """A one-sided paired t-test for every size."""
-    found = []
+    found, gains = [], _gains(outcome, claim["better"], claim["worse"])
     for size in outcome.experiment.protocol["sizes"]:
-        pairs = _matched(outcome, claim["better"], claim["worse"], f"{size}-")
-        if len(pairs) > 1:
-            gains = np.array([a - b for a, b in pairs])
-            found.append(f"{size}: {100 * gains.mean():+.2f} points, p = {paired_t(gains):.2g}")
+        own = np.array([gain for (_, split), gain in gains.items() if split.startswith(f"{size}-")])
+        if len(own) > 1:
+            found.append(f"{size}: {100 * own.mean():+.2f} points, p = {paired_t(own):.2g}")
     return "; ".join(found) or NOTHING
 
 
 def _pairs(outcome: Findings, claim: Claim) -> str:
-    """Mean difference over all sets, sizes and repetitions, and how often either is ahead."""
-    pairs = _matched(outcome, claim["better"], claim["worse"])
-    if not pairs:
+    """Mean difference over all sets, sizes and repetitions with its p-value, and how often either is ahead."""
+    found = _gains(outcome, claim["better"], claim["worse"])
+    if not found:
         return NOTHING
-    gains = np.array([a - b for a, b in pairs])
+    gains, (p, over) = np.array([*found.values()]), _tested(found)
     return (
-        f"{claim['better']} is {100 * gains.mean():+.2f} points apart on average; ahead in {int((gains > 0).sum())}, "
-        f"behind in {int((gains < 0).sum())} of {len(gains)} training sets"
+        f"{claim['better']} is {100 * gains.mean():+.2f} points apart on average (two-sided {p} over {over}); "
+        f"ahead in {int((gains > 0).sum())}, behind in {int((gains < 0).sum())} of {len(gains)} training sets"
     )
 
 
-def _matched(outcome: Findings, first: str, second: str, start: str = "") -> list[tuple[float, float]]:
-    """Accuracies of two methods on the same splits, those whose name begins so."""
-    known = [r for r in outcome.records if r.split.startswith(start)]
-    rates = {(r.method, r.dataset, r.split): r.result["accuracy"] for r in known}
-    return [
-        (rate, rates[second, dataset, split])
-        for (method, dataset, split), rate in rates.items()
-        if method == first and (second, dataset, split) in rates
-    ]
+def _gains(outcome: Findings, first: str, second: str) -> Gains:
+    """How much more the first method has right than the second, by data set and split that both finished."""
+    ours, theirs = ({(r.dataset, r.split): r.result["accuracy"] for r in outcome.of(m)} for m in (first, second))
+    return {place: rate - theirs[place] for place, rate in ours.items() if place in theirs}
+
+
+def _tested(gains: Gains) -> tuple[str, str]:
+    """The two-sided p-value of gains, nobody having said beforehand which way they go, and what is repeated.
+
+    That is sets where there are enough of them; else it is draws, over sets and sizes, because those of the same number
+    share rows, or the tables that generate rows.
+    """
+    many = len({dataset for dataset, _ in gains}) >= ENOUGH_SETS
+    units: dict[str, list[float]] = {}
+    for (dataset, split), gain in gains.items():
+        units.setdefault(dataset if many else split.rpartition("-")[2], []).append(gain)
+    means, over = np.array([np.mean(own) for own in units.values()]), f"{len(units)} {'sets' if many else 'draws'}"
+    p = min(1.0, 2 * min(paired_t(means), paired_t(-means))) if len(means) > 1 else 1.0
+    return f"p = {p:.2g}", over
 
 
 def _ranking(outcome: Findings, _claim: Claim) -> str:
-    """Mean accuracies over the splits that all methods finished, the highest first."""
+    """Mean accuracies over the splits that all methods finished, the highest first, each tested against the next."""
     rates = _of_all(outcome, "accuracy")
     order = sorted(rates, key=lambda m: -float(np.mean([*rates[m].values()])))
-    return ", ".join(f"{m} {100 * np.mean([*rates[m].values()]):.2f} %" for m in order) or NOTHING
+    said = [f"{m} {100 * np.mean([*rates[m].values()]):.2f} %" for m in order]
+    over = ""
+    for i, (above, below) in enumerate(pairwise(order), 1):
+        p, over = _tested({place: rate - rates[below][place] for place, rate in rates[above].items()})
+        said[i] += f" ({p})"
+    tested = f"; p: two-sided paired t-test against the one before, over {over}" if over else ""
+    return ", ".join(said) + tested if said else NOTHING
 
 
 def _of_all(outcome: Findings, key: str) -> dict[str, dict[tuple[str, str], float]]:
@@ -163,9 +183,13 @@ def _members(outcome: Findings, claim: Claim) -> str:
     return NOTHING
 
 
-def _trend(outcome: Findings, _claim: Claim) -> str:
+def _trend(outcome: Findings, claim: Claim) -> str:
+    """How the rates of some combinations go with their number of parts."""
+    own = {m.name: m.options["parameters_options"]["n_parts"] for m in outcome.experiment.methods}
     points = sorted(
-        (int(r.method.split("-")[1]), r.result["train_accuracy"], r.result["accuracy"]) for r in outcome.records
+        (own[r.method], r.result["train_accuracy"], r.result["accuracy"])
+        for r in outcome.records
+        if r.method in claim["methods"]
     )
     if len(points) < 3:
         return NOTHING

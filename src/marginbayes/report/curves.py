@@ -16,6 +16,7 @@ __all__ = ["Curves", "curve_grid", "curves"]
 
 # What a size is where a rule generates the set; elsewhere it is so many rows, or positions of sequences, that learn.
 COUNTED = {"random-distribution": "variables", "class-trees": "features", "skewed-chain": "training sequences"}
+MISSING = "missing features"
 Place = Mapping[str, list[tuple[float, Record]]]
 
 
@@ -54,7 +55,7 @@ def curves(outcome: Findings) -> Curves | None:
     done = {r.method for r in outcome.records}
     methods = tuple(m.name for m in experiment.methods if m.name in done)
     measure = "conditional log-likelihood of the training rows" if likely else "accuracy, %"
-    return Curves("missing features" if missing else _size(experiment), measure, 1 if likely else 2, methods, found)
+    return Curves(MISSING if missing else _size(experiment), measure, 1 if likely else 2, methods, found)
 
 
 def _size(experiment: Experiment) -> str:
@@ -70,19 +71,25 @@ def curve_grid(found: Curves) -> Grid:
     rows = [
         Row(
             ((name,) if several else ()) + (f"{place:g}",),
-            tuple(_entry(values.get(m, []), found.digits) for m in found.methods),
+            tuple(_entry(values.get(m, []), found.digits, place) for m in found.methods),
         )
         for name, places in found.found.items()
         for place, values in places.items()
     ]
     what = found.measure.replace(", %", " in per cent")
     caption = f"Mean {what}, each row over the splits that all methods in it finished."
+    if found.label == MISSING:
+        caption += " ± standard deviation over the draws of what is missing."
     head = (("data set",) if several else ()) + (found.label, *found.methods)
     return Grid("", caption, head, tuple(rows))
 
 
-def _entry(values: list[tuple[float, Record]], digits: int) -> Entry:
-    return entry(f"{_mean(values):.{digits}f}", [r for _, r in values]) if values else Entry()
+def _entry(values: list[tuple[float, Record]], digits: int, place: float) -> Entry:
+    if not values:
+        return Entry()
+    drawn = [100 * std for _, r in values for count, _, std in r.result.get("curve", ()) if count == place]
+    spread = f" ± {np.mean(drawn):.{digits}f}" if any(drawn) else ""
+    return entry(f"{_mean(values):.{digits}f}{spread}", [r for _, r in values])
 
 
 def _mean(values: list[tuple[float, Record]]) -> float:

@@ -49,8 +49,8 @@ def ranks(outcome: Findings) -> Ranking | None:
 
 
 def members(outcome: Findings) -> list[tuple[Record, str]]:
-    """For each combination, what its weak members reach beside it."""
-    found = []
+    """For each combination, what its weak members reach beside it; and tables that are not plainly optimal."""
+    found = _unsolved(outcome)
     for record in outcome.records:
         weak = record.result.get("members")
         if weak:
@@ -59,7 +59,33 @@ def members(outcome: Findings) -> list[tuple[Record, str]]:
             text = (
                 f"{len(weak)} members reach {train.min():.2f} to {train.max():.2f} % (mean {train.mean():.2f}) of the "
                 f"training rows and {test.min():.2f} to {test.max():.2f} % (mean {test.mean():.2f}) of the test rows; "
-                f"the combination {own[0]:.2f} % and {own[1]:.2f} %."
+                f"the combination {own[0]:.2f} % and {own[1]:.2f} %.{_weights(record)}"
             )
             found.append((record, text))
     return found
+
+
+def _weights(record: Record) -> str:
+    """How a combination weighs its members, where its record says so."""
+    weights = record.result.get("weights")
+    if weights is None:
+        return ""
+    if weights["equal"]:
+        return f" All weights are equal, as they are from D = {weights['equal_from']:.3g} on."
+    spread = f"{weights['least']:.3f} to {weights['most']:.3f}"
+    return f" Weights are {spread}; from D = {weights['equal_from']:.3g} on all are equal."
+
+
+def _unsolved(outcome: Findings) -> list[tuple[Record, str]]:
+    """For each method and set whose tables are not plainly optimal, what its certificate says, once for all splits."""
+    if "sizes" in outcome.experiment.protocol:
+        return []
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in outcome.records:
+        status = record.result.get("parameters_certificate", {}).get("status", "optimal")
+        if status != "optimal":
+            groups.setdefault((record.dataset, record.method, status), []).append(record)
+    return [
+        (own[0], f"certificate of the tables{f' (on {len(own)} splits)' if len(own) > 1 else ''}: {status}.")
+        for (_, _, status), own in groups.items()
+    ]

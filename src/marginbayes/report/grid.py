@@ -8,7 +8,10 @@ from typing import Literal
 
 from marginbayes.study.records import Record
 
-__all__ = ["Entry", "Grid", "Row", "entry"]
+__all__ = ["APART", "Entry", "Grid", "Row", "entry"]
+
+# Beyond which our number and a published one are marked as different.
+APART = "the root of the sum of both squared half-widths (of ours alone where the paper prints none)"
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Entry:
     difference : str
         Ours minus the published number.
     mark : str
-        Whether ours is above or below a published number that lies outside of our interval.
+        Whether ours is above or below a published number, by more than their intervals explain.
     """
 
     text: str = ""

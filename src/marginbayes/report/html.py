@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from html import escape
 
-from marginbayes.report.grid import Entry, Grid, Row
+from marginbayes.report.grid import APART, Entry, Grid, Row
 from marginbayes.report.index import Index
 
 __all__ = ["as_html"]
 
-COLOURS = (
-    "Green: ours is higher and the published number lies outside of our interval; red: lower and outside."  # as in CSS
-)
+COLOURS = f"Green: ours is higher, by more than {APART}; red: lower by as much."  # as in CSS
 
 
 def as_html(grid: Grid, index: Index) -> str:

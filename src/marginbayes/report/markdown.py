@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from marginbayes.report.claims import judged
 from marginbayes.report.facts import facts, members
-from marginbayes.report.grid import Entry, Grid
+from marginbayes.report.grid import APART, Entry, Grid
+from marginbayes.report.methods import TITLE, method_grid
 from marginbayes.report.results import Findings, made_with, outcomes
 from marginbayes.study.records import Record
 from marginbayes.study.spec import Study
@@ -17,7 +18,7 @@ __all__ = ["summary"]
 # More do not fit a page.
 MOST_COLUMNS = 12
 MARKS = {"": "", "above": " ↑", "below": " ↓"}
-ARROWS = "↑: ours is higher and the published number lies outside of our interval; ↓: lower and outside."
+ARROWS = f"↑: ours is higher, by more than {APART}; ↓: lower by as much."
 
 
 def summary(study: Study, records: Iterable[Record]) -> str:
@@ -26,6 +27,9 @@ def summary(study: Study, records: Iterable[Record]) -> str:
     parts = [f"# {study.title}", "", *([study.paper, ""] if study.paper else []), *_origin(study, found)]
     for outcome in found:
         parts += [f"## {outcome.experiment.title}", "", *_body(outcome), ""]
+    methods = method_grid(found)
+    if methods.rows:
+        parts += [f"## {TITLE}", "", *as_markdown(methods)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -64,7 +68,7 @@ def as_markdown(grid: Grid) -> list[str]:
     lines = [f"**{grid.title}.** {_caption(grid)}" if grid.title else _caption(grid)]
     n_names = len(grid.rows[0].names)
     n_columns = len(grid.head) - n_names
-    n_tables = -(-n_columns // MOST_COLUMNS)
+    n_tables = max(1, -(-n_columns // MOST_COLUMNS))
     edges = [n_names + n_columns * i // n_tables for i in range(n_tables + 1)]
     for start, stop in pairwise(edges):
         lines += ["", _row([*grid.head[:n_names], *grid.head[start:stop]])]

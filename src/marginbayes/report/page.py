@@ -10,7 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from marginbayes.report.html import as_html
 from marginbayes.report.index import Index
+from marginbayes.report.methods import TITLE, method_grid
 from marginbayes.report.results import Findings, made_with, outcomes
 from marginbayes.report.sections import section
 from marginbayes.study.records import Record, Records
@@ -29,7 +31,7 @@ def render(study: Study, records: Iterable[Record]) -> str:
     """The page of a study as text."""
     found = outcomes(study, records)
     index = Index()
-    body = "".join(section(outcome, index) for outcome in found)
+    body = "".join(section(outcome, index) for outcome in found) + _methods(found, index)
     # A closing tag inside a string must not end the script element.
     data = json.dumps(_finite(index.embedded()), allow_nan=False).replace("</", "<\\/")
     return PAGE.format(
@@ -74,8 +76,16 @@ def _asset(name: str) -> str:
     return files("marginbayes.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _contents(found: Iterable[Findings]) -> str:
-    return "".join(f'<li><a href="#{escape(o.experiment.name)}">{escape(o.experiment.title)}</a></li>' for o in found)
+def _contents(found: list[Findings]) -> str:
+    titles = {o.experiment.name: o.experiment.title for o in found}
+    if any(o.records for o in found):
+        titles["methods"] = TITLE
+    return "".join(f'<li><a href="#{escape(name)}">{escape(title)}</a></li>' for name, title in titles.items())
+
+
+def _methods(found: list[Findings], index: Index) -> str:
+    grid = method_grid(found)
+    return f'<h2 id="methods">{TITLE}</h2>{as_html(grid, index)}' if grid.rows else ""
 
 
 def _state(found: list[Findings]) -> str:

@@ -16,6 +16,21 @@ Table = Mapping[str, Mapping[str, Cell]]
 
 
 @dataclass(frozen=True)
+class Seconds:
+    """Where records have the seconds of a fit, and what a caption says of them."""
+
+    key: str
+    said: str
+
+
+CLOCK = Seconds(
+    "fit_seconds",
+    "Seconds of a fit, tuning with it, are by the clock of a machine that did other work as well.",
+)
+PROCESSOR = Seconds("fit_processor_seconds", "Seconds of a fit, tuning with it, are of the processor.")
+
+
+@dataclass(frozen=True)
 class Findings:
     """An experiment with what was found: cells by data set and method, and records that failed.
 
@@ -38,6 +53,11 @@ class Findings:
     def is_whole(self) -> bool:
         """Whether all rows learn and are tested, so that accuracies are those on the training rows."""
         return bool(self.experiment.protocol.get("whole"))
+
+    @property
+    def seconds(self) -> Seconds:
+        """Those of the processor where every record has them; older ones have those of the clock alone."""
+        return PROCESSOR if all(PROCESSOR.key in r.result for r in self.records) else CLOCK
 
     def missing(self) -> list[tuple[str, str]]:
         """What has no result, and why: sets that cannot be had, methods too long for a set, tasks not run yet."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from marginbayes.report.beside import CAPTION, HEAD, beside, is_outside
+from marginbayes.report.beside import CAPTION, HEAD, beside, is_apart
 from marginbayes.report.grid import Entry, Grid, Row, entry
 from marginbayes.report.results import Findings, mean_over_sets
 from marginbayes.study.statistics import Cell
@@ -17,7 +17,7 @@ __all__ = ["accuracy_grid", "beside_grid", "train_grid"]
 def accuracy_grid(outcome: Findings) -> Grid:
     """Accuracy of every method on every set, beside the published one.
 
-    An entry is marked where the published number lies outside of our interval.
+    An entry is marked where ours and the published number are further apart than their intervals explain.
     """
     methods = outcome.methods
     rows = [
@@ -33,6 +33,8 @@ def accuracy_grid(outcome: Findings) -> Grid:
             " The last rows are over the sets that all methods finished; the weighted mean is weighted by "
             f"{tested}rows."
         )
+    if outcome.shared():
+        caption += f" {outcome.seconds.said}"
     return Grid("", caption, ("data set", *methods), tuple(rows))
 
 
@@ -46,7 +48,7 @@ def _accuracy(outcome: Findings, dataset: str, found: Cell | None, method: str) 
         return Entry(text, "", records, found.accuracy)
     difference = found.accuracy - number[0]
     shown = Entry(text, f"{number[0]:.2f}", records, found.accuracy, f"{difference:+.2f}")
-    return replace(shown, mark="above" if difference > 0 else "below") if is_outside(found, number[0]) else shown
+    return replace(shown, mark="above" if difference > 0 else "below") if is_apart(found, number) else shown
 
 
 def _means(outcome: Findings) -> list[Row]:
@@ -67,7 +69,8 @@ def _means(outcome: Findings) -> list[Row]:
 def _costs(outcome: Findings) -> list[Row]:
     """Time and size of each method, averaged over the sets that all methods finished."""
     rows, shared = [], outcome.shared().values()
-    for name, key, shown in (("seconds of a fit", "fit_seconds", "{:.3g}"), ("parameters", "parameters", "{:.0f}")):
+    costs = (("seconds of a fit", outcome.seconds.key, "{:.3g}"), ("parameters", "parameters", "{:.0f}"))
+    for name, key, shown in costs:
         entries = []
         for method in outcome.methods:
             own = [found[method] for found in shared]
@@ -111,6 +114,22 @@ def train_grid(outcome: Findings) -> Grid:
         for dataset, cells in outcome.table.items():
             for method, found in cells.items():
                 means = [100 * np.mean([r.result[k] for r in found.records]) for k in ("train_accuracy", "accuracy")]
-                rows.append(Row((dataset, method), tuple(entry(f"{m:.2f}", found.records) for m in means)))
-    head = ("data set", "method", "training rows", "test rows")
-    return Grid("Training and test rows", "Accuracy in per cent.", head, tuple(rows))
+                rows.append(
+                    Row(
+                        (dataset, method),
+                        tuple(entry(t, found.records) for t in [*map("{:.2f}".format, means), *_weights(found)]),
+                    )
+                )
+    head = ("data set", "method", "training rows", "test rows", "weights", "equal from D =")
+    caption = "Accuracy in per cent; the weights of a combination, and the pull from which on all of them are equal."
+    return Grid("Training and test rows", caption, head, tuple(rows))
+
+
+def _weights(found: Cell) -> list[str]:
+    """Smallest and largest weight of a combination, and the D that makes all equal; nothing where no record says."""
+    known = [r.result["weights"] for r in found.records if "weights" in r.result]
+    if not known:
+        return ["", ""]
+    least, most = (known[0][end] for end in ("least", "most"))
+    spread = "equal" if known[0]["equal"] else f"{least:.3f} to {most:.3f}"
+    return [spread, f"{known[0]['equal_from']:.3g}"]
