@@ -23,6 +23,15 @@ from _labelers import Outcome, choose, contestants, measure, table
 from marginbayes import datasets
 
 
+def is_here(name: str) -> bool:
+    """Whether the set can be loaded."""
+    try:
+        datasets.where(name)
+    except ValueError:
+        return False
+    return True
+
+
 def load(name: str) -> tuple[Any, Any, np.ndarray]:
     """Residues with the id of their sequence in front, labels, and which rows a whole run trains on."""
     data = datasets.load(name)
@@ -63,6 +72,9 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=["protein-qs", "cb513"])
     parser.add_argument("--no-whole", action="store_true", help="leave out the runs on whole sets")
     chosen = parser.parse_args()
+    absent = [name for name in chosen.sets if not is_here(name)]
+    if absent:
+        raise SystemExit(f"not in the data home: {', '.join(absent)}; MARGINBAYES_DATA names the folder that has them")
     for name in chosen.sets:
         X, y, train = load(name)
         title = f"{name}: {len(y)} residues, {X['seq_id'].nunique()} sequences, window {chosen.window}, Q3 in %"

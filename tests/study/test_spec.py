@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from marginbayes import datasets
 from marginbayes.study import load_study
+from marginbayes.study.protocol import GENERATORS
 
 STUDIES = sorted((Path(__file__).parents[2] / "studies").glob("*.toml"))
 SMALL = """
@@ -166,3 +168,20 @@ def test_averages_of_table_8_are_weighted_by_test_size():
         values = [rows[name][column][0] for name in names]
         mean = np.average(values, weights=[sizes[name] for name in names])
         assert mean == pytest.approx(rows["average"][column][0], abs=0.02), column
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.stem)
+def test_the_page_of_studies_says_where_every_data_set_comes_from(path, monkeypatch, tmp_path):
+    monkeypatch.delenv("MARGINBAYES_DATA", raising=False)
+    monkeypatch.setenv("MARGINBAYES_CACHE", str(tmp_path))
+    page = (path.parents[1] / "docs" / "studies.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| {path.stem} |"))
+    told = [sorted(cell.strip().split(", ")) if cell.strip() else [] for cell in row.split("|")[2:5]]
+    found = [[], [], []]
+    for name in sorted({name for e in load_study(path).experiments for name in e.sets}):
+        try:
+            where = "a rule" if name in GENERATORS else datasets.where(name)
+            found[1 if "openml.org" in where else 2].append(name)
+        except ValueError:
+            found[0].append(name)
+    assert told == found
