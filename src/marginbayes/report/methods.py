@@ -13,8 +13,8 @@ __all__ = ["TITLE", "method_grid"]
 
 TITLE = "Methods"
 CAPTION = (
-    "What the study's file says of each. Names with a capital are classes of `marginbayes.structure` and "
-    "`marginbayes.parameters`, others short names of the library; what is not named is as the library has it."
+    "What the study's file says of each. Names with a capital are classes of marginbayes.structure and "
+    "marginbayes.parameters, others short names of the library; what is not named is as the library has it."
 )
 MACHINES = {"svm": "support vector machine", "aode": "averaged one-dependence estimators"}
 # Said with the structure; of what is left, all but a grid is said with the parameters.
