@@ -14,6 +14,7 @@ from marginbayes import checks
 from marginbayes.data.rows import Block, Rows
 from marginbayes.data.schema import Schema
 from marginbayes.estimators.base import BaseClassifier
+from marginbayes.estimators.room import check_all_pairs
 from marginbayes.estimators.streaming import NOTHING_YET, Counts, Stream, check_batchwise, known_classes
 from marginbayes.estimators.validation import read_training
 
@@ -69,6 +70,7 @@ class AODEClassifier(BaseClassifier):
         self._check()
         data = read_training(self, X, y, sample_weight, self.class_weight)
         schema, rows = self._encode(data, missing_level=False)
+        check_all_pairs(schema)
         return self._store(Stream(data.classes, schema, Counts.of(rows, with_pairs=True)))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> AODEClassifier:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -23,6 +22,7 @@ from marginbayes.estimators.explain import Explanation, explain
 from marginbayes.estimators.nested import NamedLearners
 from marginbayes.estimators.progress import warn_if_interrupted, watched
 from marginbayes.estimators.proofs import write_certificates
+from marginbayes.estimators.room import check_pairs, check_tables
 from marginbayes.estimators.streaming import Stream, can_stream, check_batchwise, known_classes
 from marginbayes.estimators.validation import read_training, set_feature_names
 from marginbayes.graph import Dag
@@ -37,8 +37,6 @@ __all__ = ["BayesNetClassifier"]
 Floats = NDArray[np.float64]
 
 MISSING = ("available", "em", "level")
-# Cells of all tables together: two gigabytes.
-MOST_CELLS = 2**28
 
 
 class BayesNetClassifier(NamedLearners, BaseClassifier):
@@ -141,10 +139,12 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
         schema, rows = self._encode(data, missing_level=self.missing == "level")
         if not isinstance(parameters, MaximumLikelihood):
             schema = _with_class_shares(schema, rows)
+        if structure.counts_pairs:
+            check_pairs(schema)
         with watched(structure, self.verbose) as learner:
             found = learner.learn(schema, rows)
         self._stream: Stream | None = None
-        _check_tables(schema, found.dag)
+        check_tables(schema, found.dag)
         with watched(parameters, self.verbose) as learner:
             tables = learner.learn(schema, found.dag, rows)
         warn_if_interrupted(found, tables)
@@ -297,16 +297,3 @@ def _with_class_shares(schema: Schema, rows: Rows) -> Schema:
     counts = np.bincount(rows.codes[0], rows.weights, schema.target.cardinality)
     target = replace(schema.target, shares=tuple((counts / counts.sum()).tolist()))
     return Schema((target, *schema.features))
-
-
-def _check_tables(schema: Schema, dag: Dag) -> None:
-    """Refuse tables that fill the memory, by the name of the column that is to blame."""
-    cards = schema.cardinalities
-    cells = [math.prod(cards[v] for v in (*parents, child)) for child, parents in enumerate(dag.parents)]
-    if sum(cells) > MOST_CELLS:
-        child = max(range(len(cells)), key=cells.__getitem__)
-        worst = max((*dag.parents[child], child), key=cards.__getitem__)
-        raise ValueError(
-            f"the tables would have {sum(cells):.2g} cells, because {schema.names[worst]!r} has {cards[worst]} levels; "
-            "leave it out if it is an identifier, else merge its levels, or use structure='nb'"
-        )

@@ -12,6 +12,7 @@ from marginbayes.data.counts import family_counts, pairs_by_class
 from marginbayes.data.frame import Column, NumericColumn, missing_cells, natural_order
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Schema, Variable, factorise_numbers
+from marginbayes.estimators.room import check_all_pairs
 from marginbayes.estimators.validation import Training
 from marginbayes.graph import Dag
 from marginbayes.parameters import MaximumLikelihood, ParameterLearner, ParameterResult
@@ -98,6 +99,8 @@ class Stream:
         data.classes = known
         missing_level = getattr(estimator, "missing", None) == "level"
         schema, rows = estimator._encode(data, missing_level=missing_level)
+        if with_pairs:
+            check_all_pairs(schema)
         return cls(known, schema, Counts.of(rows, with_pairs), missing_level)
 
     def continued(self, estimator: BaseClassifier, data: Training) -> Stream:
@@ -113,6 +116,8 @@ class Stream:
             known = tuple(self._begun(v, new) for v, new in zip(known, fresh, strict=True))
         grown = [self._grown(v, data.frame.column(i)) for i, v in enumerate(known)]
         schema = Schema((self.schema.target, *grown))
+        if self.counts.pairs is not None:
+            check_all_pairs(schema)
         codes = np.empty((len(schema.names), data.frame.n_rows), code_type(max(schema.cardinalities)))
         codes[0] = labels
         for i, variable in enumerate(schema.features):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -59,6 +60,9 @@ class StructureResult(Learned):
 
 class StructureLearner(BaseEstimator, ABC):  # type: ignore[misc]
     """Holds parameters only, so that it can be cloned and grid-searched; `learn` returns a value."""
+
+    # Whether it makes a table of every two features' levels in every class.
+    counts_pairs: ClassVar[bool] = False
 
     @abstractmethod
     def learn(self, schema: Schema, rows: Rows) -> StructureResult:

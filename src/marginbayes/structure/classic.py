@@ -53,6 +53,8 @@ class ChowLiuTAN(StructureLearner):
         With constraints the tree is the best directed forest that obeys them (Edmonds), and the root follows from it.
     """
 
+    counts_pairs = True
+
     def __init__(self, root: str | None = None, constraints: Constraints | None = None) -> None:
         self.root = root
         self.constraints = constraints

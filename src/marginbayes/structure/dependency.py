@@ -68,6 +68,8 @@ class DependencyAnalysis(StructureLearner):
     (('y', 'a'), ('a', 'b'))
     """
 
+    counts_pairs = True
+
     def __init__(
         self,
         threshold: float = 0.01,

@@ -43,6 +43,8 @@ class KDB(StructureLearner):
     (('y', 'a'), ('y', 'b'), ('a', 'b'))
     """
 
+    counts_pairs = True
+
     def __init__(self, k: int = 2, constraints: Constraints | None = None) -> None:
         self.k = k
         self.constraints = constraints
