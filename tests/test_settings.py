@@ -16,7 +16,6 @@ import marginbayes
 from marginbayes import parameters, sequence, structure
 from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
-from marginbayes.parameters.tuning import Tuned
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 2, 24)
@@ -32,7 +31,7 @@ NONSENSE = ("text", math.nan, True, -1)
 def learners() -> list[type[BaseEstimator]]:
     """All public learners and classifiers with a number among their parameters."""
     modules: list[ModuleType] = [structure, parameters, sequence, marginbayes]
-    found = {getattr(module, name) for module in modules for name in module.__all__} | {Tuned}
+    found = {getattr(module, name) for module in modules for name in module.__all__}
     kinds = [f for f in found if inspect.isclass(f) and issubclass(f, BaseEstimator) and not inspect.isabstract(f)]
     return [kind for kind in sorted(kinds, key=lambda kind: kind.__name__) if numbers(kind)]
 

@@ -49,6 +49,7 @@ class Rows:
     codes : array of shape (variables, rows), unsigned
         Code of each cell; the code of a missing cell is the variable's cardinality.
     cardinalities : tuple of int
+        Number of levels of each variable; also the code of its missing cells.
     weights : array of shape (rows,) or None
         None where every row counts once.
     n_jobs : int or None

@@ -29,6 +29,7 @@ class Variable:
     Parameters
     ----------
     name : str
+        Of the column.
     levels : tuple
         Label of each level, the code of a level being its position. A level ``None`` stands for a missing cell that
         is a value of its own.

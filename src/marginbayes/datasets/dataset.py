@@ -32,8 +32,10 @@ class Dataset:
         What the set is and how it departs from the original, if it does.
     source : str
         Where it was read, generated or fetched.
-    train, test : ndarray of int, optional
-        Row numbers of the two parts, when the set comes with a split.
+    train : ndarray of int, optional
+        Row numbers of the training part, when the set comes with a split.
+    test : ndarray of int, optional
+        Row numbers of the test part.
     split_note : str
         How that split was made: an official one, or one of the same sizes.
     ids : pandas.DataFrame, optional

@@ -92,8 +92,8 @@ def monks(problem: int, *, random_state: Seed = 0) -> Dataset:
 
     Parameters
     ----------
-    problem : {1, 2, 3}
-        Which of the three.
+    problem : int
+        Which of the three: 1, 2 or 3.
     random_state : int or numpy.random.Generator
         Seed of the training part.
 

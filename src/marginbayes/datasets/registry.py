@@ -88,7 +88,7 @@ def load(
     missing : {"meant", "nan"}
         What an empty cell becomes: what it means in this set, which in `vote` is a third answer and elsewhere
         unknown, or always unknown.
-    source : {"home", "bundled", "generated", "openml"}, optional
+    source : {None, "home", "bundled", "generated", "openml"}, default=None
         The only source to use.
     home : path, optional
         Data home to use instead of the one that MARGINBAYES_DATA names.
@@ -142,7 +142,9 @@ def fetch(name: str, *, refresh: bool = False, home: StrPath | None = None, cach
         A name that `available` lists, or "openml:NUMBER".
     refresh : bool
         Whether to fetch an OpenML set again although it is in the cache.
-    home, cache : path, optional
+    home : path, optional
+        As in `load`.
+    cache : path, optional
         As in `load`.
     """
     place = _finder(home, cache).find(name)

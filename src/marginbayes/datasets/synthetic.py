@@ -54,8 +54,10 @@ def informative_edge(n_train: int = 1000, n_test: int = 1000, *, random_state: S
 
     Parameters
     ----------
-    n_train, n_test : int
-        Rows of the two parts.
+    n_train : int
+        Rows to train with.
+    n_test : int
+        Rows to test with.
     random_state : int or numpy.random.Generator
         Seed.
     """
@@ -88,8 +90,10 @@ def random_distribution(
     ----------
     n_variables : int
         Binary variables in all, one of which is the class.
-    n_train, n_test : int
-        Rows of the two parts.
+    n_train : int
+        Rows to train with.
+    n_test : int
+        Rows to test with.
     random_state : int or numpy.random.Generator
         Seed.
     """
@@ -156,8 +160,10 @@ def skewed_network(
     ----------
     dag : Dag
         Network over the class, called "class", and the features; every variable is binary.
-    n_train, n_test : int
-        Rows of the two parts.
+    n_train : int
+        Rows to train with.
+    n_test : int
+        Rows to test with.
     beta : float
         Skewness: 1 makes each child a function of its parents, .5 makes it uniform.
     random_state : int or numpy.random.Generator
@@ -193,8 +199,10 @@ def skewed_chain(
 
     Parameters
     ----------
-    n_train, n_test : int
-        Sequences in the two parts.
+    n_train : int
+        Sequences to train with.
+    n_test : int
+        Sequences to test with.
     length : int
         Positions in a sequence.
     n_children : int

@@ -36,12 +36,21 @@ class AODEClassifier(BaseClassifier):
         A level is a parent only if at least this many training rows (this much weight) have it.
     smoothing : float, default=1.0
         Added to every count (Laplace).
-    discretizer, categorical_features, class_weight, n_jobs : see `BayesNetClassifier`
+    discretizer : "mdlp", None or transformer, default="mdlp"
+        As in `BayesNetClassifier`.
+    categorical_features : "from_dtype", or list of names, positions or booleans, default="from_dtype"
+        As in `BayesNetClassifier`.
+    class_weight : dict, "balanced" or None, default=None
+        As in `BayesNetClassifier`.
+    n_jobs : int or None, default=None
+        As in `BayesNetClassifier`.
 
     Attributes
     ----------
     classes_ : array
+        The class labels, with the type they came with.
     schema_ : Schema
+        What each column became, and why.
 
     Notes
     -----

@@ -82,7 +82,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : data frame or array of shape (n_samples, n_features)
-        prior : see `predict_proba`
+            Missing cells, and categories never seen in training, are summed out.
+        prior : mapping from class to probability, or sequence in the order of `classes_`, default=None
+            As in `predict_proba`.
         cost : array or data frame of shape (n_classes, n_classes), default=None
             ``cost[i, j]`` is what it costs to predict class j when class i is true. The rows and columns of a data
             frame go by their labels; where its library has no labels of rows, they come in the order of the columns.
@@ -100,9 +102,11 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : data frame or array of shape (n_samples, n_features)
+            Missing cells, and categories never seen in training, are summed out.
         y : array of shape (n_samples,)
             The true classes, of any type that `fit` takes.
         sample_weight : array of shape (n_samples,), default=None
+            Weight of each row.
         """
         return float(super().score(X, check_labels(y, warn=False), sample_weight))
 

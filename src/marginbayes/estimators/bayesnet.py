@@ -51,7 +51,7 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
     parameters : str or ParameterLearner, default="ml"
         ``"ml"`` smoothed maximum likelihood; ``"cl"`` conditional likelihood; ``"mm"``, ``"mm-hybrid"``,
         ``"mm-convex"``, ``"m3n"`` or ``"mm-combine"`` for margins (see
-        `marginbayes.parameters.names.named_parameters`); or a learner.
+        `marginbayes.parameters.named_parameters`); or a learner.
     smoothing : float, default=1.0
         Added to every count of maximum-likelihood tables (Laplace).
     discretizer : "mdlp", None or transformer, default="mdlp"
@@ -82,8 +82,13 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
     schema_ : Schema
         What each column became, and why; ``print(clf.schema_)``.
     network_ : Network
+        The learned network: graph and tables.
     dag_ : Dag
-    structure_result_, parameter_result_ : what the learners returned
+        Its graph.
+    structure_result_ : StructureResult
+        What the structure learner returned.
+    parameter_result_ : ParameterResult
+        What the parameter learner returned.
 
     Examples
     --------
@@ -132,6 +137,7 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
             Its name, if it has one, is that of the class. Without one the class is called ``"class"``, or as the one
             node of a given graph that is no feature.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row: 2 counts like the row twice.
         """
         structure, parameters = self._learners()
         nodes = structure.dag.names if isinstance(structure, Fixed) else ()
@@ -262,6 +268,7 @@ class BayesNetClassifier(NamedLearners, BaseClassifier):
         Parameters
         ----------
         X : data frame or array of shape (n_samples, n_features)
+            The rows to explain.
         target : class label, default=None
             By default the class predicted for the row (with two classes: the second one).
         against : class label, default=None

@@ -23,12 +23,15 @@ class Explanation:
     Attributes
     ----------
     features : tuple of str
+        Their names, in the order of the columns.
     weights : array of shape (n_samples, n_features)
         Positive where the feature speaks for `target`; zero where it is missing.
     prior : array of shape (n_samples,)
         The log-odds before any feature is seen.
-    target, against : arrays of shape (n_samples,)
-        The two classes that are compared in each row.
+    target : array of shape (n_samples,)
+        The class that positive weights speak for, in each row.
+    against : array of shape (n_samples,)
+        The class that it is compared with.
     values : array of shape (n_samples, n_features)
         What was observed, as the level it fell into; None where missing.
     """

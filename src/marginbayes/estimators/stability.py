@@ -106,8 +106,9 @@ def edge_strength(
     """How often each edge is learned from resampled rows: how far the graph is to be believed.
 
     As many rows as there are of each class are drawn with replacement from that class, so no class ever vanishes, and
-    everything that leads to the graph is done again: cut points, structure. The tables are not needed, so learners of
-    parameters are not run. The result does not depend on `n_jobs`.
+    everything that leads to the graph is done again: cut points, structure. The tables at the end are not needed, so
+    they are counts whatever the estimator's `parameters` are; a structure learner that trains tables on the way still
+    does. The result does not depend on `n_jobs`.
 
     Cost: that of learning the structure, `n_boot` times.
 
@@ -116,7 +117,9 @@ def edge_strength(
     estimator : BayesNetClassifier
         Says how the structure is learned; it is copied, and need not be fitted.
     X : data frame or array of shape (n_samples, n_features)
+        The rows to resample.
     y : array-like of shape (n_samples,)
+        Their classes.
     n_boot : int, default=100
         Number of resamples.
     random_state : int or None, default=None
@@ -129,6 +132,7 @@ def edge_strength(
     Returns
     -------
     EdgeStrength
+        The share of the resamples for every pair of variables.
 
     Examples
     --------

@@ -23,8 +23,10 @@ class Comparison:
 
     Parameters
     ----------
-    first, second : str
-        Their names.
+    first : str
+        Name of the one.
+    second : str
+        Name of the other.
     difference : Interval
         Its ends are NaN where the folds do not differ, so that there is no interval.
     p_value : float

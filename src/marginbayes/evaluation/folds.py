@@ -24,9 +24,18 @@ class Task:
 
     Parameters
     ----------
-    repeat, fold : int
-        Which repetition and fold this is, from zero.
-    X_train, y_train, X_test, y_test : tables and labels
+    repeat : int
+        Which repetition this is, from zero.
+    fold : int
+        Which fold of it, from zero.
+    X_train : data frame or array
+        Features to train with.
+    y_train : array
+        Their labels.
+    X_test : data frame or array
+        Features to test with.
+    y_test : array
+        Their labels.
     rows : array of int
         Numbers of the test rows in the table they come from.
     weights : array or None
@@ -65,7 +74,9 @@ def stratified_tasks(
     Parameters
     ----------
     X : data frame or array of shape (n_samples, n_features)
+        All rows.
     y : array-like of shape (n_samples,)
+        Their classes.
     n_folds : int
         Of each class, the folds get the same number of rows or one more.
     n_repeats : int

@@ -16,8 +16,10 @@ def wilson_interval(successes: ArrayLike, trials: ArrayLike, confidence: float =
 
     Parameters
     ----------
-    successes, trials : array-like
-        May be fractional, as averages over repetitions are.
+    successes : array-like
+        How many of the trials were successes; may be fractional, as averages over repetitions are.
+    trials : array-like
+        How many there were.
     confidence : float
         Probability with which the interval covers the true proportion.
 

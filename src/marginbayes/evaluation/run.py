@@ -27,7 +27,9 @@ class Outcome:
     ----------
     name : str
         Of the classifier.
-    repeat, fold : int
+    repeat : int
+        Of the task.
+    fold : int
         Of the task.
     rows : array of int
         Numbers of the test rows.
@@ -37,8 +39,10 @@ class Outcome:
         log P(class | row); -inf for a class that the training rows lack.
     n_train : int
         Number of training rows.
-    fit_seconds, predict_seconds : float
-        Wall-clock time.
+    fit_seconds : float
+        Wall-clock time of the fit.
+    predict_seconds : float
+        Wall-clock time of the predictions.
     """
 
     name: str
@@ -67,6 +71,7 @@ def run(estimators: Mapping[str, Any], tasks: Iterable[Task], classes: Any) -> I
     estimators : mapping from name to classifier
         Cloned before every fit.
     tasks : iterable of Task
+        Training and test sets, such as `stratified_tasks` gives.
     classes : array-like
         All class labels, each once, sorted, those that only occur among the test rows included.
     """

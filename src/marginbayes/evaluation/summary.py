@@ -49,19 +49,28 @@ class Evaluation:
         Class labels; the confusion matrix has them in this order.
     positive : class label or None
         With two classes, the one that sensitivity and PPV speak of.
-    n_rows, n_predictions : int
-        Different rows tested, and predictions made (more with repetitions).
+    n_rows : int
+        Different rows tested.
+    n_predictions : int
+        Predictions made: more with repetitions.
     accuracy : Interval
-    log_loss, brier, auc : float
-        See `marginbayes.evaluation.metrics`.
+        Share of the rows whose most probable class is the true one.
+    log_loss : float
+        Mean of minus the logarithm of the true class's probability.
+    brier : float
+        Brier score; see `marginbayes.evaluation.metrics`.
+    auc : float
+        Area under the ROC curve; see `marginbayes.evaluation.metrics`.
     rates : dict from str to Interval
         With two classes sensitivity, specificity, PPV and NPV, else empty.
     confusion : array of shape (n_classes, n_classes)
         Number of predictions by true class (row) and predicted class (column).
     fold_accuracy : tuple of float
         Accuracy in each fold of each repetition.
-    fit_seconds, predict_seconds : float
-        Of all folds together.
+    fit_seconds : float
+        Of all fits together.
+    predict_seconds : float
+        Of the predictions in all folds together.
     """
 
     name: str

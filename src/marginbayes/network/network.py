@@ -146,6 +146,7 @@ class Network:
         Parameters
         ----------
         variables : name or names
+            What is asked for.
         given : mapping from name to level
             Hard evidence.
         likelihood : mapping from name to one non-negative number for each level

@@ -33,9 +33,12 @@ class ConditionalLikelihood(DiscriminativeLearner):
         structure. ``"auto"`` takes the first where it can.
     solver : {"lbfgs", "cg"}, default="lbfgs"
         Limited-memory BFGS, or the Polak-Ribiere conjugate gradients of the paper.
-    smoothing, kind : float, default=1.0, and str, default="laplace"
+    smoothing : float, default=1.0
         Of the maximum-likelihood tables, as in `MaximumLikelihood`.
+    kind : {"laplace", "ess", "floor"}, default="laplace"
+        Of that smoothing.
     max_iter : int, default=500
+        Most steps of the solver.
     tol : float, default=1e-6
         The solver stops when no component of the gradient exceeds it, relative to the weight of the rows; for L-BFGS
         in variables scaled by their curvature.
@@ -48,7 +51,7 @@ class ConditionalLikelihood(DiscriminativeLearner):
         the one that scaling from the leaves up gives. They differ where features are missing.
     tune : bool or dict, default=False
         Choose parameters by held-out accuracy: True takes the grid of l2 in ``ConditionalLikelihood.GRID``, a dict maps
-        names of parameters to the values to try. See `marginbayes.parameters.tuning.Tuned` for more choices.
+        names of parameters to the values to try. See `Tuned` for more choices.
     n_jobs : int or None, default=None
         Threads over rows.
     random_state : int or None, default=None

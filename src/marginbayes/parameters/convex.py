@@ -72,9 +72,10 @@ class MarginConvex(ParameterLearner):
         Least margin, in nats, of the network returned where there is no optimum because any margin can be reached.
     tol : float, default=1e-7
         Wanted gap of the exact method, relative to L.
-    outer_steps, inner_steps : int, default=7, 20
-        Values of the barrier's parameter mu, each a tenth of the one before and the first 1, and most Newton steps for
-        each.
+    outer_steps : int, default=7
+        Values of the barrier's parameter mu, each a tenth of the one before and the first 1.
+    inner_steps : int, default=20
+        Most Newton steps for each of them.
     subnormal : bool, default=False
         Where two parents of a feature are not joined (Proposition 2 fails), return tables whose rows sum to less than
         one, instead of refusing.

@@ -30,7 +30,7 @@ class MarginGradient(DiscriminativeLearner):
     l2 : float, default=0.3
         Strength of the shrinkage: half of it times the squared distance from the maximum-likelihood log tables is added
         to the loss of all rows. 0 leaves it out, as the paper does.
-    form : {"auto", "concave", "softmax"}, default="softmax"
+    form : {"softmax", "concave", "auto"}, default="softmax"
         ``"softmax"``: the tables are normalised throughout, as in the paper; for every structure. ``"concave"``: the
         log tables are ``s w_ML + U`` with the shrinkage on U and on what s exceeds 1, a convex problem with one
         optimum, and the result is renormalised, which needs that the parents of every feature are joined. ``"auto"``
@@ -39,8 +39,26 @@ class MarginGradient(DiscriminativeLearner):
         Limited-memory BFGS, or the conjugate gradients of the paper.
     pool : bool, default=False
         See `ConditionalLikelihood`.
-    smoothing, kind, max_iter, tol, early_stopping, normalize, tune, n_jobs, random_state, callback
-        See `ConditionalLikelihood`. `tune=True` takes the grid ``MarginGradient.GRID`` of target and l2.
+    smoothing : float, default=1.0
+        As in `ConditionalLikelihood`.
+    kind : {"laplace", "ess", "floor"}, default="laplace"
+        As in `ConditionalLikelihood`.
+    max_iter : int, default=500
+        As in `ConditionalLikelihood`.
+    tol : float, default=1e-6
+        As in `ConditionalLikelihood`.
+    early_stopping : {None, "cv", "cv-accuracy"}, default=None
+        As in `ConditionalLikelihood`.
+    normalize : {"likeliest", "plain"}, default="likeliest"
+        As in `ConditionalLikelihood`.
+    tune : bool or dict, default=False
+        As in `ConditionalLikelihood`; True takes the grid ``MarginGradient.GRID`` of target and l2.
+    n_jobs : int or None, default=None
+        As in `ConditionalLikelihood`.
+    random_state : int or None, default=None
+        As in `ConditionalLikelihood`.
+    callback : callable, default=None
+        As in `ConditionalLikelihood`.
     """
 
     GRID: ClassVar[Mapping[str, Sequence[Any]]] = {"target": (1.0, 5.0, 20.0), "l2": (10.0, 1.0, 0.1, 0.01)}

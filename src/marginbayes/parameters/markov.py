@@ -70,6 +70,7 @@ class MarginMarkov(ParameterLearner):
     smoothing : float, default=1.0
         Of the maximum-likelihood tables (Laplace), which `shrink="ml"` and families without the class use.
     scale_penalty : float, default=1e-3
+        Of the multiple s with `shrink="ml"`.
     tune : bool or dict, default=False
         Choose parameters by held-out accuracy: True takes the grid of C in ``MarginMarkov.GRID``, a dict maps names of
         parameters to the values to try. Each value starts from the multipliers of the one before.

@@ -30,13 +30,20 @@ class BoundDisplay:
     Parameters
     ----------
     certificates : mapping from label to Certificate
+        What to draw; the labels are for the legend.
     scale : {"linear", "log"}
         Of the seconds.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-    lines_, bounds_ : dict from label to matplotlib line
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of these axes.
+    lines_ : dict from label to matplotlib line
+        The best solution so far.
+    bounds_ : dict from label to matplotlib line
+        What was proved by then.
 
     Examples
     --------

@@ -46,10 +46,14 @@ class EvidenceDisplay:
         How many those are.
     n_missing : int
         How many features of the row are missing; they weigh nothing.
-    prior, log_odds : float
-        Log-odds before and after all features are seen; the prior, all weights and `other` sum to `log_odds`.
-    target, against : class labels
-        Positive weights speak for `target`, negative ones for `against`.
+    prior : float
+        Log-odds before any feature is seen.
+    log_odds : float
+        Log-odds after all of them: the prior, all weights and `other` together.
+    target : class label
+        Positive weights speak for it.
+    against : class label
+        Negative weights speak for it.
     among : tuple of str
         All features of the row: a long name is shortened so that it looks like none of these.
     """

@@ -31,12 +31,16 @@ class ScorePathDisplay:
     Parameters
     ----------
     paths : mapping from label to sequence of Step
+        What to draw; the labels are for the legend.
     x : {"changes", "seconds"}
         Number of changes made, which for learners that only add edges is the number of edges added; or time.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of these axes.
     lines_ : dict from label to matplotlib line
         The best score so far of each search.
 

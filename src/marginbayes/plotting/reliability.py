@@ -35,8 +35,10 @@ class ReliabilityDisplay:
         Mean predicted probability in each bin that holds predictions.
     prob_true : array of shape (n_bins,)
         Share of those for which the event did happen.
-    low, high : arrays of shape (n_bins,)
-        Interval of that share.
+    low : array of shape (n_bins,)
+        Lower end of the interval of that share.
+    high : array of shape (n_bins,)
+        Its upper end.
     counts : array of shape (n_bins,)
         Predictions in each bin.
     y_prob : array of shape (n_samples,)
@@ -98,7 +100,12 @@ class ReliabilityDisplay:
         pos_label : label
             By default the larger of two labels, and 1 where there are only 0 or only 1. With more than two it must be
             said.
-        name, event, confidence : see the class
+        name : str or None
+            Name of what was predicted by, for the legend.
+        event : str or None
+            What the probabilities are probabilities of, for the labels of the axes.
+        confidence : float
+            Of the intervals.
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
         """

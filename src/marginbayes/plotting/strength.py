@@ -30,12 +30,16 @@ class EdgeStrengthDisplay:
     Parameters
     ----------
     strength : EdgeStrength
+        What `edge_strength` returned.
     max_features : int
         The features with the strongest edges between them are shown, this many at most.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of these axes.
     image_ : matplotlib AxesImage
         The cells.
     names_ : tuple of str

@@ -70,15 +70,18 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : array
+        The labels, with the type they came with.
     schema_ : Schema
         What each column became.
     model_ : ChainModel
+        Which weights there are, and what they belong to.
     weights_ : array
         Logarithms of the tables, proper: one row for the first label, one for each label with all next labels and the
         end, one for each child and label.
     parameter_result_ : WeightResult
         What the learner returned, before renormalisation.
     certificate_ : Certificate or None
+        How far from the optimum the learner can be, where it proves that.
 
     Examples
     --------
@@ -125,6 +128,7 @@ class SequenceLabeler(ClassifierMixin, NamedLearners):  # type: ignore[misc]
         X : data frame or array of shape (n_samples, n_features)
             NaN, None and NA are missing.
         y : array-like of shape (n_samples,)
+            Label of each row.
         sample_weight : array-like of shape (n_samples,), default=None
             Equal for all rows of a sequence.
         sequence : array-like of shape (n_samples,), default=None

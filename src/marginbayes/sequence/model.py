@@ -35,12 +35,14 @@ class ChainModel:
     Parameters
     ----------
     n_labels : int
+        Number of different labels.
     cardinalities : tuple of int
         Levels of each observed feature.
     window : int, default=1
         Odd number of positions whose features are children of a label (Figure 8 of Guo, Wilkinson & Schuurmans 2005):
         with 7, those up to three before and after it. A neighbour outside the sequence is a level of its own.
     order : {1, 2}, default=1
+        How many labels before it a label depends on.
 
     Notes
     -----
@@ -183,6 +185,7 @@ class ChainExamples(Examples):
     Parameters
     ----------
     model : ChainModel
+        Which weights there are.
     cells : array of shape (positions, children)
         From `ChainModel.cells`.
     offsets : array of int

@@ -55,9 +55,11 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
         What turns numbers into levels; the cuts for all targets are used together. A transformer that has no cut points
         is fitted with the first target.
     categorical_features : "from_dtype", or list of names, positions or booleans, default="from_dtype"
+        Columns of numbers that are categories, as in `BayesNetClassifier`.
     n_jobs : int or None, default=None
         Threads that encode columns.
     verbose : int, default=0
+        Progress of learners that take long.
 
     Attributes
     ----------
@@ -66,10 +68,13 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
     schema_ : Schema
         The targets, then the features.
     model_ : TreeModel
+        Which weights there are, and what they belong to.
     weights_ : array
         Logarithms of proper tables.
     parameter_result_ : WeightResult
+        What the learner returned, before renormalisation.
     certificate_ : Certificate or None
+        How far from the optimum the learner can be, where it proves that.
 
     Examples
     --------
@@ -110,7 +115,9 @@ class MultiLabelClassifier(ClassifierMixin, NamedLearners):  # type: ignore[misc
         X : data frame or array of shape (n_samples, n_features)
             NaN, None and NA are missing.
         y : array-like or data frame of shape (n_samples, n_targets) or (n_samples,)
+            Levels of the targets.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row.
         """
         learner = self._learner()
         checks.one_of("decoding", self.decoding, DECODINGS)

@@ -198,9 +198,11 @@ class TreeExamples(Examples):
     Parameters
     ----------
     model : TreeModel
+        Which weights there are.
     cells : sparse matrix
         From `TreeModel.cells`.
     labels : array of shape (rows, labels)
+        Level of each target.
     weights : array of float, default=None
         Weight of each row.
     """

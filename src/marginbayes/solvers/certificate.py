@@ -24,7 +24,8 @@ class Certificate:
     ----------
     kind : str
         What was optimised; names the check in `marginbayes.verification`.
-    sense : {"max", "min"}
+    sense : str
+        Whether it was maximised, "max", or minimised, "min".
     objective : float
         Value of the solution that was returned.
     bound : float
@@ -33,6 +34,7 @@ class Certificate:
         ``"optimal"`` within the tolerance that was asked for, else why the solver stopped: ``"time limit"``,
         ``"node limit"``, ``"interrupted"``, ``"iteration limit"``; or what the problem is, such as ``"unbounded"``.
     seconds : float
+        How long the solver took.
     trace : sequence of (seconds, objective, bound)
         The way there.
     evidence : mapping

@@ -38,6 +38,7 @@ class StructureResult(Learned):
     Attributes
     ----------
     dag : Dag
+        The graph.
     certificate : Certificate or None
         How far from the optimum it can be, where the learner proves that.
     score : float or None

@@ -31,7 +31,8 @@ class KDB(StructureLearner):
     ----------
     k : int, default=2
         Most feature parents of a feature; 0 is naive Bayes.
-    constraints : Constraints or None
+    constraints : Constraints or None, default=None
+        Edges that are required or forbidden.
 
     Examples
     --------

@@ -45,7 +45,8 @@ class LocalSearch(SearchLearner):
 
     Parameters
     ----------
-    score : {"cr", "cl", "sm", "sbm"}, default="sm"
+    score : {"sm", "sbm", "cr", "cl"}, default="sm"
+        As in `SearchLearner`.
     method : {"ils", "hc", "sa"}, default="ils"
         ``"hc"``, hill climbing: make the change that improves the score most until none does. ``"ils"``, iterated local
         search: make the best change of one feature after the other, in random order, until none improves the score;
@@ -68,9 +69,30 @@ class LocalSearch(SearchLearner):
     time_limit : float or None, default=None
         Seconds after which the search ends with what it has, and says so in the `status` of its result, which then
         depends on the machine. What is compiled at its first use does not count.
-    k, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
-    callback
-        See `SearchLearner`. ``selection="cv"`` chooses a number of improvements, so it needs ``method="hc"``.
+    k : int, default=1
+        As in `SearchLearner`.
+    gamma : float or None, default=None
+        As in `SearchLearner`.
+    smoothing : float, default=1.0
+        As in `SearchLearner`.
+    kind : {"laplace", "ess", "floor"}, default="laplace"
+        As in `SearchLearner`.
+    constraints : Constraints or None, default=None
+        As in `SearchLearner`.
+    selection : {None, "cv"}, default=None
+        As in `SearchLearner`; ``"cv"`` chooses a number of improvements, so it needs ``method="hc"``.
+    candidates : int or None, default=None
+        As in `SearchLearner`.
+    treewidth : bool, default=False
+        As in `SearchLearner`.
+    max_table : float, default=1e7
+        As in `SearchLearner`.
+    n_jobs : int or None, default=None
+        As in `SearchLearner`.
+    random_state : int or None, default=None
+        As in `SearchLearner`.
+    callback : callable or None, default=None
+        As in `SearchLearner`.
     """
 
     def __init__(

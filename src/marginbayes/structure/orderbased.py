@@ -46,9 +46,32 @@ class OrderBased(SearchLearner):
         improve on naive Bayes and what was added to it (section 5.2).
     epsilon : float, default=0.0
         The paper's correction of entropies for patterns that do not occur; see `feature_order`.
-    score, k, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
-    callback
-        See `SearchLearner`.
+    score : {"cr", "cl", "sm", "sbm"}, default="cr"
+        As in `SearchLearner`.
+    k : int, default=1
+        As in `SearchLearner`.
+    gamma : float or None, default=None
+        As in `SearchLearner`.
+    smoothing : float, default=1.0
+        As in `SearchLearner`.
+    kind : {"laplace", "ess", "floor"}, default="laplace"
+        As in `SearchLearner`.
+    constraints : Constraints or None, default=None
+        As in `SearchLearner`.
+    selection : {None, "cv"}, default=None
+        As in `SearchLearner`.
+    candidates : int or None, default=None
+        As in `SearchLearner`.
+    treewidth : bool, default=False
+        As in `SearchLearner`.
+    max_table : float, default=1e7
+        As in `SearchLearner`.
+    n_jobs : int or None, default=None
+        As in `SearchLearner`.
+    random_state : int or None, default=None
+        As in `SearchLearner`.
+    callback : callable or None, default=None
+        As in `SearchLearner`.
     """
 
     def __init__(

@@ -177,9 +177,12 @@ class SearchLearner(StructureLearner):
         Most feature parents of a feature (the class is always one more).
     gamma : float or None, default=None
         The margin that is enough, for "sm" and "sbm", in nats; log(0.9 / 0.1) by default.
-    smoothing, kind : float and {"laplace", "ess", "floor"}
+    smoothing : float, default=1.0
         Of the tables during the search; see `MaximumLikelihood`.
-    constraints : Constraints or None
+    kind : {"laplace", "ess", "floor"}, default="laplace"
+        Of that smoothing.
+    constraints : Constraints or None, default=None
+        Edges that are required or forbidden, and what else the structure has to obey.
     selection : {None, "cv"}, default=None
         ``"cv"``: the search is repeated in five folds of the training data, and the number of changes whose structure
         classifies the held-out rows best is made; fewer in a tie.
@@ -194,7 +197,7 @@ class SearchLearner(StructureLearner):
         Threads over candidates; the result does not depend on it.
     random_state : int or None, default=None
         Seed of the folds, and of learners that draw.
-    callback : callable or None
+    callback : callable or None, default=None
         Called with each `Step`.
     """
 

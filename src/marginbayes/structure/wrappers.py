@@ -43,10 +43,31 @@ class ForwardJoin(SearchLearner):
     ----------
     k : int, default=1
         Groups have at most k + 1 members.
-    score, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
-    callback
-        See `SearchLearner`. Two features are not joined where the constraints forbid both edges between them. Features
-        that required edges link are one group from the start. The treewidth is never above k.
+    score : {"cr", "cl", "sm", "sbm"}, default="cr"
+        As in `SearchLearner`.
+    gamma : float or None, default=None
+        As in `SearchLearner`.
+    smoothing : float, default=1.0
+        As in `SearchLearner`.
+    kind : {"laplace", "ess", "floor"}, default="laplace"
+        As in `SearchLearner`.
+    constraints : Constraints or None, default=None
+        As in `SearchLearner`. Two features are not joined where the constraints forbid both edges between them, and
+        features that required edges link are one group from the start.
+    selection : {None, "cv"}, default=None
+        As in `SearchLearner`.
+    candidates : int or None, default=None
+        As in `SearchLearner`.
+    treewidth : bool, default=False
+        As in `SearchLearner`; here it is never above k.
+    max_table : float, default=1e7
+        As in `SearchLearner`.
+    n_jobs : int or None, default=None
+        As in `SearchLearner`.
+    random_state : int or None, default=None
+        As in `SearchLearner`.
+    callback : callable or None, default=None
+        As in `SearchLearner`.
     """
 
     def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002
@@ -73,9 +94,26 @@ class SelectiveNaiveBayes(ForwardJoin):
 
     Parameters
     ----------
-    score, gamma, smoothing, kind, constraints, selection, max_table, n_jobs, random_state,
-    callback
-        See `SearchLearner`.
+    score : {"cr", "cl", "sm", "sbm"}, default="cr"
+        As in `SearchLearner`.
+    gamma : float or None, default=None
+        As in `SearchLearner`.
+    smoothing : float, default=1.0
+        As in `SearchLearner`.
+    kind : {"laplace", "ess", "floor"}, default="laplace"
+        As in `SearchLearner`.
+    constraints : Constraints or None, default=None
+        As in `SearchLearner`.
+    selection : {None, "cv"}, default=None
+        As in `SearchLearner`.
+    max_table : float, default=1e7
+        As in `SearchLearner`.
+    n_jobs : int or None, default=None
+        As in `SearchLearner`.
+    random_state : int or None, default=None
+        As in `SearchLearner`.
+    callback : callable or None, default=None
+        As in `SearchLearner`.
     """
 
     def __init__(
@@ -123,9 +161,30 @@ class BackwardJoin(SearchLearner):
     ----------
     k : int, default=1
         Groups have at most k + 1 members.
-    score, gamma, smoothing, kind, constraints, selection, candidates, treewidth, max_table, n_jobs, random_state,
-    callback
-        See `SearchLearner` and `ForwardJoin`.
+    score : {"cr", "cl", "sm", "sbm"}, default="cr"
+        As in `SearchLearner`.
+    gamma : float or None, default=None
+        As in `SearchLearner`.
+    smoothing : float, default=1.0
+        As in `SearchLearner`.
+    kind : {"laplace", "ess", "floor"}, default="laplace"
+        As in `SearchLearner`.
+    constraints : Constraints or None, default=None
+        As in `ForwardJoin`.
+    selection : {None, "cv"}, default=None
+        As in `SearchLearner`.
+    candidates : int or None, default=None
+        As in `SearchLearner`.
+    treewidth : bool, default=False
+        As in `ForwardJoin`.
+    max_table : float, default=1e7
+        As in `SearchLearner`.
+    n_jobs : int or None, default=None
+        As in `SearchLearner`.
+    random_state : int or None, default=None
+        As in `SearchLearner`.
+    callback : callable or None, default=None
+        As in `SearchLearner`.
     """
 
     def run(self, search: Search, rows: Rows) -> None:  # noqa: ARG002

@@ -26,13 +26,22 @@ class Record:
     ----------
     key : str
         `Task.key`.
-    experiment, dataset, method, split : str
-    status : {"done", "failed", "over budget"}
+    experiment : str
+        Which experiment of the study.
+    dataset : str
+        On which data set.
+    method : str
+        By which method.
+    split : str
+        On which split of the rows.
+    status : str
+        "done", "failed" or "over budget".
     seconds : float
         Wall-clock time of the whole task.
     result : mapping
         What the kind of experiment measures.
     seed : int
+        Of everything random in the task.
     versions : mapping
         Of Python and the packages it was made with, and the machine.
     """

@@ -49,6 +49,7 @@ def run(
     Parameters
     ----------
     study : Study
+        What to run.
     records : Records
         Where finished tasks are found and added.
     n_jobs : int or None

@@ -37,6 +37,7 @@ class Method:
     Parameters
     ----------
     name : str
+        In the tables of the study.
     options : mapping
         What `marginbayes.study.methods.build` makes an estimator of.
     expected : (float, float)

@@ -28,14 +28,16 @@ class Cell:
 
     Parameters
     ----------
-    accuracy, half_width : float
-        The middle and half the width of the 95 % interval (Mitchell 1997): of a proportion for one test set,
-        Student's t over folds.
+    accuracy : float
+        The middle of the 95 % interval.
+    half_width : float
+        Half the width of that interval (Mitchell 1997): of a proportion for one test set, Student's t over folds.
     tested : int
         Rows tested.
     seconds : float
         Mean time of a fit.
     records : tuple of Record
+        What it was computed from.
     """
 
     accuracy: float

@@ -46,6 +46,7 @@ def verify(document: Mapping[str, Any], codes: Any, weights: Any = None) -> Repo
     codes : array of shape (variables, rows)
         Encoded data, the class first, as in `Rows.codes`.
     weights : array of shape (rows,), default=None
+        Weight of each row; all 1 by default.
     """
     check_document(document)
     codes = np.asarray(codes, np.int64)

@@ -29,9 +29,11 @@ class StructuredConditional(WeightLearner):
     Parameters
     ----------
     l2 : float, default=0.1
+        Strength of the shrinkage; 0 leaves it out.
     smoothing : float, default=1.0
         Of the maximum-likelihood tables.
     max_iter : int, default=500
+        Most steps of the solver.
     tol : float, default=1e-8
         The solver stops when no component of the gradient exceeds it, relative to the weight of the examples.
     callback : callable, default=None

@@ -83,6 +83,7 @@ class ExactMargin(StructureLearner):
         File that keeps the search; written every `checkpoint_seconds` and at the end. If it exists, the search in it
         goes on; the time limit counts anew, the node limit does not.
     checkpoint_seconds : float, default=60.0
+        Time between two writings of that file.
     constraints : Constraints or None, default=None
         Obeyed exactly. A feature that must be kept always has the class as a parent; a feature whose edge from the
         class is forbidden takes no part at all.

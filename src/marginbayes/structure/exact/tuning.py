@@ -53,6 +53,7 @@ class TunedMarginResult(StructureResult):
     Attributes
     ----------
     trials : tuple of MarginTrial
+        One for each k and p that was tried.
     chosen : MarginTrial or None
         None where the search was interrupted before there was any.
     """
@@ -72,6 +73,7 @@ class TunedMargin(StructureLearner):
     Parameters
     ----------
     margin : {"sm", "sbm"}, default="sm"
+        As in `ExactMargin`.
     k : sequence of int, default=(0, 1)
         Feature parents to try; the paper's 1 and 2 parents are 0 and 1. Numbers that required edges rule out are passed
         over.
@@ -92,7 +94,9 @@ class TunedMargin(StructureLearner):
     gap : float, default=1e-6
         Of the last solve.
     constraints : Constraints or None, default=None
+        As in `ExactMargin`.
     smoothing : float, default=1.0
+        As in `ExactMargin`.
     random_state : int or None, default=0
         Seed of the splits and of the solver.
     n_jobs : int or None, default=None
