@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import marginbayes
 from marginbayes import parameters, structure
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
@@ -50,6 +51,12 @@ def shows(module: ModuleType, name: str) -> bool:
 def test_every_public_name_of_a_module_is_on_the_page(name: str) -> None:
     module, page = importlib.import_module(name), listed()
     assert [n for n in module.__all__ if not any(getattr(module, n) is item for item in page)] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_of_the_page_is_an_attribute_of_the_package_before_anything_imports_it(name: str) -> None:
+    assert marginbayes.__getattr__(name) is importlib.import_module(f"marginbayes.{name}")
+    assert name in dir(marginbayes)
 
 
 @pytest.mark.parametrize(

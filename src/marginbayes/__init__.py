@@ -9,7 +9,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from marginbayes import data as data
     from marginbayes import datasets, parameters, scores, structure
+    from marginbayes import estimators as estimators
+    from marginbayes import evaluation as evaluation
+    from marginbayes import graph as graph
+    from marginbayes import network as network
+    from marginbayes import plotting as plotting
+    from marginbayes import report as report
+    from marginbayes import sequence as sequence
+    from marginbayes import solvers as solvers
+    from marginbayes import study as study
+    from marginbayes import verification as verification
     from marginbayes.data.discretize import MDLPDiscretizer
     from marginbayes.data.schema import Schema
     from marginbayes.estimators import AODEClassifier, BayesNetClassifier
@@ -29,7 +40,24 @@ _HOME = {
     "Schema": "marginbayes.data.schema",
     "SequenceLabeler": "marginbayes.sequence",
 }
-_MODULES = ("datasets", "parameters", "scores", "structure")
+# Everything that the reference describes; those that `from marginbayes import *` brings are in `__all__`.
+_MODULES = (
+    "data",
+    "datasets",
+    "estimators",
+    "evaluation",
+    "graph",
+    "network",
+    "parameters",
+    "plotting",
+    "report",
+    "scores",
+    "sequence",
+    "solvers",
+    "structure",
+    "study",
+    "verification",
+)
 
 __all__ = [
     "AODEClassifier",
@@ -59,4 +87,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

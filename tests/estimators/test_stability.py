@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,12 @@ def test_edges_come_strongest_first_and_the_frame_tells_direction() -> None:
     assert frame["strength"].tolist() == pytest.approx([0.8, 0.7, 0.9, 0.9])
     assert frame["direction"].tolist() == pytest.approx([1.0, 1.0, 2 / 3, 1 / 3])
     assert len(EdgeStrength(("y", "a"), np.zeros((2, 2)), 3).to_frame()) == 0
+
+
+def test_without_pandas_a_frame_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ModuleNotFoundError, match=r'a frame needs pandas: pip install "marginbayes\[data\]"'):
+        made().to_frame()
 
 
 def test_the_consensus_takes_the_strongest_edges_first_and_no_cycle() -> None:

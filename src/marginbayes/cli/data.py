@@ -10,7 +10,7 @@ from marginbayes.cli.console import cell, grid, note, output, working
 
 __all__ = ["data"]
 
-data = typer.Typer(no_args_is_help=True, help="Data sets that are known by name.")
+data = typer.Typer(no_args_is_help=True, help="Data sets that are known by name.\n\nExample: `marginbayes data list`")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set.", show_default=False)]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Data sets.", show_default=False)]

@@ -18,7 +18,10 @@ __all__ = ["report", "study"]
 
 INCOMPLETE = 1  # the exit code of a run in which tasks failed
 
-study = typer.Typer(no_args_is_help=True, help="Published tables and figures, run again.")
+study = typer.Typer(
+    no_args_is_help=True,
+    help="Published tables and figures, run again.\n\nExample: `marginbayes study run studies/peharz2012.toml --quick`",
+)
 
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="A study (.toml).", show_default=False)]
 Folder = Annotated[

@@ -84,8 +84,8 @@ class Rows:
     def sum(self, statistic: Callable[..., Any], *args: Any) -> Any:
         """Sum over the blocks of `statistic(block, *args)`: arrays, numbers, or anything that adds.
 
-        Every learner reads the data through this. The blocks and the order of their sum are fixed, so the result does
-        not depend on the number of threads.
+        All counts are made by this. The blocks and the order of their sum are fixed, so the result does not depend on
+        the number of threads.
         """
         if len(self) <= BLOCK_ROWS:  # also where there are no rows, of which the sum has a shape too
             return statistic(Block(self.codes, self.weights, self.cardinalities), *args)

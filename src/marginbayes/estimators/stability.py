@@ -68,8 +68,10 @@ class EdgeStrength:
         Columns: parent, child, frequency; strength, the frequency of the edge in either direction; direction, the share
         of this one in that.
         """
-        import pandas as pd
-
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError('a frame needs pandas: pip install "marginbayes[data]"') from error
         frame = pd.DataFrame(self.edges(features_only), columns=["parent", "child", "frequency"])
         frame["strength"] = [f + self[b, a] for a, b, f in frame.itertuples(index=False)]
         frame["direction"] = frame["frequency"] / frame["strength"]
