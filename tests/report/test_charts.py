@@ -50,6 +50,17 @@ def test_charts_of_nothing_are_nothing_and_of_one_point_stand():
     assert "circle" in scatter({"a": (1.0, 5.0)}, "x", "y")
 
 
+def test_points_keep_off_the_numbers_at_the_axes():
+    svg = scatter({"a": (1.0, 80.0), "b": (1000.0, 90.0)}, "seconds", "%")
+    (left, low), (right, high) = (
+        map(float, p) for p in re.findall(r'<circle cx="([^"]+)" cy="([^"]+)" r="5"', svg)[:2]
+    )
+    assert left - 6.5 > texts(svg)["80"][1] + 6.5
+    assert low + 6.5 < 292 - 12
+    assert right + 6.5 < width(svg)
+    assert high - 6.5 > 0
+
+
 def test_the_rank_diagram_names_every_method_and_draws_a_bar_for_each_group():
     svg = critical_difference({"a": 1.2, "b": 2.0, "c": 2.8}, 1.0, [["a", "b"], ["b", "c"]])
     assert svg.count('class="bar"') == 3

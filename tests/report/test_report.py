@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marginbayes.report import summary, write_report
+from marginbayes.report import sections, summary, write_report
 from marginbayes.report.beside import beside
 from marginbayes.report.claims import judged
+from marginbayes.report.grid import Entry, Grid, Row
 from marginbayes.report.html import as_html
 from marginbayes.report.index import Index
 from marginbayes.report.page import render
@@ -83,6 +84,23 @@ def test_numbers_on_the_page_are_those_of_the_records(records):
     assert f"{100 * np.mean(rates):.2f} ±" in page
     assert "94.00, " in page  # published
     assert "time limit" in page
+
+
+def test_cells_that_are_coloured_have_an_arrow_as_well():
+    marked = (Entry("95", "90", mark="above"), Entry("85", "90", mark="below"), Entry("90", "90"))
+    page = as_html(Grid("", "", ("set", "a", "b", "c"), (Row(("iris",), marked),)), Index())
+    cells = [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td.*?(?=<small>)", page)]
+    assert cells == ["95 ↑", "85 ↓", "90"]
+    assert "↑ and green" in page
+
+
+def test_the_trivial_first_bound_does_not_set_the_scale_and_the_page_says_which_solves_are_drawn(records, monkeypatch):
+    monkeypatch.setattr(sections, "MOST_TRACES", 2)
+    page = render(load_study(STUDY), records)
+    part = page.split("<h3>Objective and bound over time</h3>")[1]
+    assert part.startswith('<p class="soft">The 2 solves of 11 that took longest. The first bound, ')
+    chart = part[: part.index("</svg>")]
+    assert max(float(tick) for tick in re.findall(r'text-anchor="end">([\d.]+)<', chart)) == 4.0  # the first one is 9
 
 
 class Cells(HTMLParser):

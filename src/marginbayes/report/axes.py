@@ -14,17 +14,19 @@ Points = Sequence[tuple[float, float]]
 
 
 class Axes:
-    """From data to places, with round numbers at the ticks and room for them."""
+    """From data to places, with round numbers at the ticks and room for them; no point is nearer to the edges than the
+    inset.
+    """
 
-    def __init__(self, points: Points, log_x: bool) -> None:
-        self.log = log_x
+    def __init__(self, points: Points, log_x: bool, inset: float = 0.0) -> None:
+        self.log, self.inset = log_x, inset
         self.smallest = min((a for a, _ in points if a > 0), default=1.0)
         xs, ys = [self._scaled(a) for a, _ in points], [b for _, b in points]
         self.x_low, self.x_high = _apart(min(xs), max(xs))
         y_ticks = _ticks(*_apart(min(ys), max(ys)))
         self.y_low, self.y_high = min(*ys, y_ticks[0]), max(*ys, y_ticks[-1])
         self.x_ticks, self.y_ticks = _labelled(self._x_ticks()), _labelled(y_ticks)
-        self.left = max(LEFT, 26 + wide(*self.y_ticks))
+        self.left = max(LEFT, 32 + wide(*self.y_ticks))
         self.right = WIDTH - max(RIGHT, wide(*self.x_ticks) // 2)
 
     def _scaled(self, value: float) -> float:
@@ -32,10 +34,11 @@ class Axes:
 
     def x(self, value: float) -> float:
         share = (self._scaled(value) - self.x_low) / (self.x_high - self.x_low)
-        return self.left + share * (self.right - self.left)
+        return self.left + self.inset + share * (self.right - self.left - 2 * self.inset)
 
     def y(self, value: float) -> float:
-        return HEIGHT - BOTTOM - (value - self.y_low) / (self.y_high - self.y_low) * (HEIGHT - TOP - BOTTOM)
+        share = (value - self.y_low) / (self.y_high - self.y_low)
+        return HEIGHT - BOTTOM - self.inset - share * (HEIGHT - TOP - BOTTOM - 2 * self.inset)
 
     def _x_ticks(self) -> list[float]:
         """Powers of ten along a logarithmic axis; on a short one 1, 2 and 5 times them, or those of a plain one."""

@@ -12,6 +12,7 @@ from marginbayes.report.axes import BOTTOM, HEIGHT, TOP, WIDTH, Axes, Points, wi
 __all__ = ["critical_difference", "lines", "scatter"]
 
 COLOURS = 8
+MARKER = 10  # room around a point, so that it covers no number of an axis
 # For each group of as many curves or points as there are colours, a dash or a shape around (0, 0).
 DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 4", "10 4")
 SHAPES = (
@@ -54,7 +55,7 @@ def scatter(points: Mapping[str, tuple[float, float]], x_label: str, y_label: st
     """Named points over a logarithmic horizontal axis, each with a colour and a shape."""
     if not points:
         return ""
-    axes = Axes(list(points.values()), log_x=True)
+    axes = Axes(list(points.values()), log_x=True, inset=MARKER)
     drawn, keys = [], []
     for i, (name, (a, b)) in enumerate(points.items()):
         drawn.append(_marker(i, axes.x(a), axes.y(b), f"{name}: {a:.3g}, {b:.2f}"))

@@ -8,10 +8,12 @@ from typing import Literal
 
 from marginbayes.study.records import Record
 
-__all__ = ["APART", "Entry", "Grid", "Row", "entry"]
+__all__ = ["APART", "MARKS", "Entry", "Grid", "Row", "entry"]
 
 # Beyond which our number and a published one are marked as different.
 APART = "the root of the sum of both squared half-widths (of ours alone where the paper prints none)"
+# How a mark is written: on paper, and for some eyes, a colour says nothing.
+MARKS = {"": "", "above": " ↑", "below": " ↓"}
 
 
 @dataclass(frozen=True)

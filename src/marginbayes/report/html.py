@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from html import escape
 
-from marginbayes.report.grid import APART, Entry, Grid, Row
+from marginbayes.report.grid import APART, MARKS, Entry, Grid, Row
 from marginbayes.report.index import Index
 
 __all__ = ["as_html"]
 
-COLOURS = f"Green: ours is higher, by more than {APART}; red: lower by as much."  # as in CSS
+COLOURS = f"↑ and green: ours is higher, by more than {APART}; ↓ and red: lower by as much."  # as in CSS
 
 
 def as_html(grid: Grid, index: Index) -> str:
@@ -41,4 +41,4 @@ def _entry(found: Entry, index: Index) -> str:
     below = ", ".join(escape(part) for part in (found.published, found.difference) if part)
     sorted_by = "" if found.value is None else f' data-value="{"Infinity" if found.value == math.inf else found.value}"'
     mark = f' class="{found.mark}"' if found.mark else ""
-    return f"<td{sorted_by}{mark}>{text}{f'<small>{below}</small>' if below else ''}</td>"
+    return f"<td{sorted_by}{mark}>{text}{MARKS[found.mark]}{f'<small>{below}</small>' if below else ''}</td>"

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from marginbayes.report.claims import judged
 from marginbayes.report.facts import facts, members
-from marginbayes.report.grid import APART, Entry, Grid
+from marginbayes.report.grid import APART, MARKS, Entry, Grid
 from marginbayes.report.methods import TITLE, method_grid
 from marginbayes.report.results import Findings, made_with, outcomes
 from marginbayes.study.records import Record
@@ -17,7 +17,6 @@ __all__ = ["summary"]
 
 # More do not fit a page.
 MOST_COLUMNS = 12
-MARKS = {"": "", "above": " ↑", "below": " ↓"}
 ARROWS = f"↑: ours is higher, by more than {APART}; ↓: lower by as much."
 
 

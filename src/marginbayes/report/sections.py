@@ -69,7 +69,10 @@ def _certificates(outcome: Findings, index: Index) -> str:
 
 
 def _traces(outcome: Findings) -> str:
-    """Any-time curves of the solves that took longest: best objective and proved bound."""
+    """Any-time curves of the solves that took longest: best objective and proved bound.
+
+    The first bound, which holds before anything is solved, would set the scale, and nothing else could be seen.
+    """
     found = [r for r in outcome.records if len(r.result.get("structure_certificate", {}).get("trace", ())) > 2]
     found.sort(key=lambda r: -r.result["structure_certificate"]["seconds"])
     charts = []
@@ -77,11 +80,13 @@ def _traces(outcome: Findings) -> str:
         trace = record.result["structure_certificate"]["trace"]
         series = {
             "objective": [(t, o) for t, o, _ in trace],
-            "bound": [(t, b) for t, _, b in trace if b is not None],
+            "bound": [(t, b) for t, _, b in trace[1:] if b is not None],
         }
         title = f"{record.dataset}, {record.method}, {record.split}"
         charts.append(lines(series, "seconds", "margin score", log_x=True, steps=True, title=title))
-    return f"<h3>Objective and bound over time</h3>{''.join(charts)}" if charts else ""
+    which = f"The {len(charts)} solves of {len(found)} that took longest" if len(found) > len(charts) else "All solves"
+    note = f"{which}. The first bound, which holds before anything is solved, is left out."
+    return f'<h3>Objective and bound over time</h3><p class="soft">{note}</p>{"".join(charts)}' if charts else ""
 
 
 def _members(outcome: Findings, index: Index) -> list[str]:
