@@ -216,6 +216,10 @@ def test_every_picture_on_a_page_is_made_on_a_page() -> None:
         assert f'"{picture.name}"' in text, f"no example writes docs/img/{picture.name}"
 
 
+def test_the_citation_names_this_version() -> None:
+    assert f"\nversion: {marginbayes.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
 def test_every_public_name_is_in_the_reference() -> None:
     reference = (DOCS / "api.md").read_text("utf-8")
     missing = [name for name in marginbayes.__all__ if not re.search(rf"marginbayes\.(\w+\.)*{name}\b", reference)]
