@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from marginbayes.data.frame import Column, Frame, LevelColumn, NumericColumn, missing_cells
-from marginbayes.data.mdlp import interval_labels, mdlp_cuts
+from marginbayes.data.mdlp import interval_labels, mdlp_all
 from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Codes, Schema, Variable, factorise_numbers, transform_numbers
 
@@ -36,6 +36,8 @@ EMPTY = "no value at all"
 DISTINCT = "distinct numbers, discretizer=None"
 # Fewer levels than this are no identifier, however few the rows are.
 MANY_LEVELS = 50
+# Columns that are cut together, at most, and their cells: many short columns cost more calls than cells.
+MOST_TOGETHER, CELLS_TOGETHER = 64, 1 << 15
 
 
 @dataclass(frozen=True)
@@ -84,23 +86,37 @@ class Encoder:
         return schema, Rows(codes, schema.cardinalities, self.weights, self.n_jobs)
 
     def _learned(self, frame: Frame) -> Iterator[tuple[Variable, Codes]]:
-        columns = range(len(frame.names))
-        workers = min(effective_n_jobs(self.n_jobs), len(columns))
+        size = max(1, min(MOST_TOGETHER, CELLS_TOGETHER // max(1, frame.n_rows)))
+        batches = [range(i, min(i + size, len(frame.names))) for i in range(0, len(frame.names), size)]
+        workers = min(effective_n_jobs(self.n_jobs), len(batches))
         if workers <= 1:
-            yield from (self._learn_column(i, frame.column(i)) for i in columns)
+            for batch in batches:
+                yield from self._learn_columns(batch, frame)
             return
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(lambda i: self._learn_column(i, frame.column(i)), columns)
+            for found in pool.map(lambda batch: self._learn_columns(batch, frame), batches):
+                yield from found
 
-    def _learn_column(self, i: int, column: Column) -> tuple[Variable, Codes]:
-        variable = self._variable(i, column)
+    def _learn_columns(self, places: Sequence[int], frame: Frame) -> list[tuple[Variable, Codes]]:
+        """Variables and codes of some columns; those that are cut by mdlp are cut together."""
+        columns = {i: frame.column(i) for i in places}
+        variables = {i: self._variable(i, column) for i, column in columns.items()}
+        cut = [i for i, variable in variables.items() if variable is None]
+        numbers = [column.values for i in cut if isinstance(column := columns[i], NumericColumn)]
+        for i, cuts in zip(cut, mdlp_all(numbers, self.labels, self.n_classes, self._counting_weights), strict=True):
+            intervals = tuple(interval_labels(cuts))
+            variables[i] = Variable(columns[i].name, intervals, tuple(cuts.tolist()), "discretised by mdlp")
+        return [self._encoded(variable, columns[i]) for i, variable in variables.items() if variable is not None]
+
+    def _encoded(self, variable: Variable, column: Column) -> tuple[Variable, Codes]:
         if self.missing_level and missing_cells(column).any():
             variable = replace(variable, levels=(*variable.levels, None))
         if not variable.levels:
             variable = replace(variable, levels=(None,), origin=EMPTY)
         return variable, variable.encode(column)
 
-    def _variable(self, i: int, column: Column) -> Variable:
+    def _variable(self, i: int, column: Column) -> Variable | None:
+        """What a column becomes; None where mdlp is to cut it."""
         if isinstance(column, LevelColumn):
             return Variable(column.name, column.levels, origin="type of the column")
         distinct = _few_distinct(column.values)
@@ -110,12 +126,9 @@ class Encoder:
             return Variable(column.name, tuple(map(int, distinct)), origin="at most two whole numbers")
         if self.discretizer is None:
             return Variable(column.name, factorise_numbers(column).levels, origin=DISTINCT)
-        return self._discretised(column)
+        return None if isinstance(self.discretizer, str) else self._transformed(column)
 
-    def _discretised(self, column: NumericColumn) -> Variable:
-        if isinstance(self.discretizer, str):
-            cuts = mdlp_cuts(column.values, self.labels, self.n_classes, self._counting_weights)
-            return Variable(column.name, tuple(interval_labels(cuts)), tuple(cuts.tolist()), "discretised by mdlp")
+    def _transformed(self, column: NumericColumn) -> Variable:
         present = ~np.isnan(column.values)
         fitted = self._fit_transformer(column.values[present], present)
         origin = f"discretised by {type(fitted).__name__}"
