@@ -95,6 +95,13 @@ def test_the_screen_shows_every_metric_and_the_comparison(run: Run, table: Path)
     assert re.search(r"tan against nb: accuracy [+-]0\.\d{4} \(95 % interval .* p [=<] 0\.\d+", printed)
 
 
+@pytest.mark.filterwarnings(r"default:\d+ of \d+ rows have a missing cell")
+def test_what_every_fold_would_note_is_noted_once(run: Run, table: Path) -> None:
+    told = " ".join(run("evaluate", table, "-t", "outcome", "-s", "exact-mdl", "-s", "exact-bic").stderr.split())
+    assert told.count("rows have a missing cell, and exact scores leave them out") == 1
+
+
+@pytest.mark.filterwarnings(r"default:\d+ of \d+ rows have a missing cell")
 @pytest.mark.parametrize("terminal", [False, True])
 def test_no_number_is_cut_off_however_many_structures_there_are(
     run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool

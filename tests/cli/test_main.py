@@ -120,6 +120,7 @@ def test_no_room_for_what_is_printed_is_one_sentence(words: list[str]) -> None:
     assert (done.returncode, done.stderr) == (2, "Error: No space left on device: what is printed\n")
 
 
+@pytest.mark.filterwarnings(r"default:\d+ of \d+ rows have a missing cell")
 @pytest.mark.parametrize(
     "words",
     [

@@ -29,7 +29,7 @@ from marginbayes.network.json import (
     schema_from_dict,
     schema_to_dict,
 )
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 FUZZ = settings(
     max_examples=150,

@@ -154,6 +154,7 @@ def test_texts_are_levels_letter_by_letter_and_numbers_by_value(levels: tuple[An
         assert verify_table(document, table).objective == pytest.approx(certificate.objective)
 
 
+@pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows have a missing cell")
 @pytest.mark.parametrize("hole", [None, "", float("nan"), pd.NA, pd.NaT])
 def test_whatever_stands_for_a_missing_cell_is_one(hole: Any) -> None:
     y, a = [0, 1, 0, 1, 1, 0], [0, 1, 0, 1, 2, 2]  # 2 of 2 levels: missing

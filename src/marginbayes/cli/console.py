@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -63,7 +64,10 @@ def note(text: str) -> None:
 
 @contextmanager
 def notes() -> Iterator[None]:
-    """Write the notes made inside to stderr at the end; after bad input, only the error is of interest."""
+    """Write the notes made inside to stderr at the end; after bad input, only the error is of interest.
+
+    Of notes that differ in their numbers alone, as those of several folds do, the first is enough.
+    """
     token = _notes.set([])
     try:
         yield
@@ -71,7 +75,10 @@ def notes() -> Iterator[None]:
         _notes.get().clear()
         raise
     finally:
-        for text in dict.fromkeys(_notes.get()):
+        first: dict[str, str] = {}
+        for text in _notes.get():
+            first.setdefault(re.sub(r"\d+", "", text), text)
+        for text in first.values():
             say(errors(), f"Note: {printable(text)}", "yellow")
         _notes.reset(token)
 

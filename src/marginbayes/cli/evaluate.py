@@ -227,7 +227,7 @@ def _write_json(
 
     from marginbayes import __version__
     from marginbayes.network.json import format_document
-    from marginbayes.verification.files import write_text
+    from marginbayes.writing import write_text
 
     document = {
         "format": "marginbayes.evaluation",

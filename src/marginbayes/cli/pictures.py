@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from marginbayes.verification.files import replacing
+from marginbayes.writing import replacing
 
 __all__ = ["save_picture"]
 

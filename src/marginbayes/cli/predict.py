@@ -215,7 +215,7 @@ def _write(answers: Any, out: Path | None) -> None:
     if out is None:
         typer.echo(text.encode("utf-8"), nl=False)
         return
-    from marginbayes.verification.files import write_text
+    from marginbayes.writing import write_text
 
     write_text(out, text)
     note(f"{len(answers)} answers written to {out}")

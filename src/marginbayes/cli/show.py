@@ -189,7 +189,7 @@ def _shown(level: Any) -> str:
 def _draw(network: Network, information: dict[tuple[str, str], float], path: Path) -> None:
     if path.suffix.lower() == ".svg":
         from marginbayes.graph.svg import draw_svg
-        from marginbayes.verification.files import write_text
+        from marginbayes.writing import write_text
 
         tooltips = {v.name: v.describe() for v in network.schema.variables}
         write_text(path, draw_svg(network.dag, widths=information, tooltips=tooltips))

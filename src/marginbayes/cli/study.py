@@ -152,7 +152,7 @@ def _chosen(
 
 def _keep(file: Path, folder: Path) -> None:
     """Leave a copy of the study beside its records, for reports."""
-    from marginbayes.verification.files import write_text
+    from marginbayes.writing import write_text
 
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / file.name, file.read_text("utf-8"))
@@ -240,7 +240,7 @@ def report(
     from marginbayes.cli.models import check_writable
     from marginbayes.report import summary, write_report
     from marginbayes.study import Records, load_study
-    from marginbayes.verification.files import write_text
+    from marginbayes.writing import write_text
 
     check_writable(out, [".html", ".htm", ".md"])
     if file.is_dir():

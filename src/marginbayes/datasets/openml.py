@@ -21,7 +21,7 @@ import numpy as np
 
 from marginbayes.datasets.dataset import Dataset, as_category, as_labels
 from marginbayes.datasets.files import read_table
-from marginbayes.verification.files import replacing
+from marginbayes.writing import replacing
 
 if TYPE_CHECKING:
     import pandas as pd

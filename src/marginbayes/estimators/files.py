@@ -19,7 +19,7 @@ from marginbayes.network.json import (
     schema_from_dict,
     schema_to_dict,
 )
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 if TYPE_CHECKING:
     from marginbayes.estimators.aode import AODEClassifier

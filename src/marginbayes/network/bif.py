@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from marginbayes.network.interop import KEY, MOST_PARENTS, ROW_SLACK, Node, assemble, numbers, to_nodes
 from marginbayes.network.json import decode, read_source
 from marginbayes.network.network import Network
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 __all__ = ["read_bif", "write_bif"]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.network.network import Network
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 __all__ = [
     "check_header",

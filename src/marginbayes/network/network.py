@@ -17,7 +17,7 @@ from marginbayes.data.rows import Rows, code_type
 from marginbayes.data.schema import Schema
 from marginbayes.graph import Dag
 from marginbayes.network.evaluate import Evaluator
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 __all__ = ["Network"]
 

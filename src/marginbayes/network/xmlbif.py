@@ -15,7 +15,7 @@ import numpy as np
 from marginbayes.network.interop import KEY, MOST_PARENTS, Node, assemble, numbers, to_nodes
 from marginbayes.network.json import read_source
 from marginbayes.network.network import Network
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 __all__ = ["read_xmlbif", "write_xmlbif"]
 

@@ -17,7 +17,7 @@ from marginbayes.report.results import Findings, made_with, outcomes
 from marginbayes.report.sections import section
 from marginbayes.study.records import Record, Records
 from marginbayes.study.spec import Study
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 __all__ = ["render", "write_report"]
 

@@ -18,7 +18,7 @@ from marginbayes.network.json import (
 from marginbayes.sequence.learners import WeightResult
 from marginbayes.sequence.model import ChainModel
 from marginbayes.sequence.tabled import check_fields, check_proper, columns_of, log_table, plain_table, set_columns
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 if TYPE_CHECKING:
     from marginbayes.sequence.labeler import SequenceLabeler

@@ -13,7 +13,7 @@ from marginbayes.network.json import check_header, format_document, read_documen
 from marginbayes.sequence.learners import WeightResult
 from marginbayes.sequence.tabled import check_fields, check_proper, columns_of, log_table, plain_table, set_columns
 from marginbayes.sequence.tree import TreeModel
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 if TYPE_CHECKING:
     from marginbayes.sequence.multilabel import MultiLabelClassifier

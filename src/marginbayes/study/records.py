@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from marginbayes.verification.files import naming
+from marginbayes.writing import naming
 
 __all__ = ["Record", "Records", "versions"]
 

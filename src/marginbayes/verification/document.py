@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from marginbayes.verification.files import write_text
+from marginbayes.writing import write_text
 
 __all__ = [
     "FORMAT",

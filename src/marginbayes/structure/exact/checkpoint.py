@@ -21,7 +21,7 @@ from marginbayes.structure.exact.node import Node
 from marginbayes.structure.exact.proof import Proof
 from marginbayes.structure.exact.relaxation import Start
 from marginbayes.structure.exact.tree import Search
-from marginbayes.verification.files import replacing
+from marginbayes.writing import replacing
 
 __all__ = ["Checkpoint", "load_search", "save_search"]
 

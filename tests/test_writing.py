@@ -10,7 +10,7 @@ import pytest
 
 from marginbayes.solvers import Certificate
 from marginbayes.verification.document import write_document
-from marginbayes.verification.files import replacing, write_text
+from marginbayes.writing import replacing, write_text
 
 
 def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
