@@ -112,10 +112,16 @@ def test_letters_that_the_terminal_lacks_do_not_stop_a_command(table: Path, tmp_
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["fit", "--help"], ["data", "where", "iris"]])
-def test_no_room_for_what_is_printed_is_one_sentence(words: list[str]) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_no_room_for_what_is_printed_is_one_sentence(words: list[str], unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "marginbayes", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "marginbayes", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            text=True,
+            check=False,
         )
     assert (done.returncode, done.stderr) == (2, "Error: No space left on device: what is printed\n")
 

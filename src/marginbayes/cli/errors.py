@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import re
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -62,6 +64,7 @@ class OneSentenceGroup(TyperGroup):
             if error.errno == errno.EPIPE:
                 raise
             complain(sentence(error))
+            _forget_output(error)
             raise typer.Exit(BAD_INPUT) from None
 
     def invoke(self, ctx: Any) -> Any:
@@ -84,12 +87,22 @@ class OneSentenceGroup(TyperGroup):
             if ctx.params.get("debug") or getattr(error, "errno", None) == errno.EPIPE:
                 raise
             complain(sentence(error))
+            _forget_output(error)
             raise typer.Exit(BAD_INPUT) from None
 
 
 def complain(text: str) -> None:
     """Write one line to stderr that starts with "Error:"."""
     say(errors(), f"Error: {text}", "red")
+
+
+def _forget_output(error: BaseException) -> None:
+    """After a full disk let nothing more be written to stdout: Python would try at its end, and complain once more."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM and not error.filename:
+        with suppress(OSError, ValueError):  # where it is no file, as in tests
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
 
 
 def sentence(error: BaseException) -> str:
