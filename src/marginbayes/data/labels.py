@@ -17,6 +17,7 @@ __all__ = ["check_labels"]
 
 # Types of labels that libraries keep in arrays of their own, so that some may be missing; by their kind.
 NULLABLE = {"i": np.int64, "u": np.uint64, "b": np.bool_}
+NO_DATES = "dates and durations are no classes; turn them into text, such as '2026-03', or into numbers"
 
 
 def check_labels(y: Any, *, warn: bool = True) -> NDArray[Any]:
@@ -27,22 +28,29 @@ def check_labels(y: Any, *, warn: bool = True) -> NDArray[Any]:
     elif kind == "O":
         y = np.asarray(y)  # so that categories keep their type
     y = column_or_1d(as_array(y) if isinstance(y, Sequence) else y, warn=warn)
-    if y.dtype.kind == "O":
-        for row, label in enumerate(y):
-            if is_missing(label):
-                raise ValueError(f"Input y contains NaN: row {row} (from 0) has no label; drop the rows without one")
-    else:
+    if y.dtype.kind != "O":
         check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    if y.dtype.kind in "mM" or (y.dtype.kind == "O" and any(isinstance(label, DATES) for label in y)):
-        raise ValueError("dates and durations are no classes; turn them into text, such as '2026-03', or into numbers")
-    y = _of_one_type(y)
+    elif set(map(type, y)) != {str}:  # plain text, the usual case, needs no look at each label
+        y = _of_one_type(_present(y))
+    if y.dtype.kind in "mM":
+        raise ValueError(NO_DATES)
     check_classification_targets(y)
     return np.asarray(y)
 
 
+def _present(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels that are none of them missing, nor dates."""
+    for row, label in enumerate(y):
+        if is_missing(label):
+            raise ValueError(f"Input y contains NaN: row {row} (from 0) has no label; drop the rows without one")
+    if any(isinstance(label, DATES) for label in y):
+        raise ValueError(NO_DATES)
+    return y
+
+
 def _of_one_type(y: NDArray[Any]) -> NDArray[Any]:
     """Labels as an array of their type; a column that had holes leaves objects."""
-    if y.dtype.kind != "O" or all(isinstance(label, str) for label in y):
+    if all(isinstance(label, str) for label in y):
         return y
     truths = [isinstance(label, (bool, np.bool_)) for label in y]
     if all(truths) or (not any(truths) and all(isinstance(label, Real) for label in y)):
