@@ -24,8 +24,9 @@ Floats = NDArray[np.float64]
 FEW_MODES, MOST_MODES, PRODUCT = 4000, 8000, 36.0
 # Most weights of a whole matrix; adding a row to it costs about so many times as much as factorising, for each entry.
 MOST_WEIGHTS, FILL = 6000, 8.0
-# Rows whose curvature is below this part of the diagonal's are left out of products.
-NEGLIGIBLE = 1e-7
+# Rows whose curvature is below this part of the diagonal's are left out of products. Many thousands of them add up:
+# with 1e-7 the path of letter at B = 100 came off its course before its end.
+NEGLIGIBLE = 1e-11
 MOST_ITERATIONS = 3000
 
 
