@@ -199,7 +199,8 @@ def test_weights_of_sequences_are_refused_for_what_they_are(weight: Any, message
 def test_the_column_of_sequences_is_no_identifier() -> None:
     X, Y = rows()
     ids = [f"k{i}" for i in range(len(X))]
-    SequenceLabeler(parameters="ml", sequence="id").fit(X.assign(id=ids), Y["first"])
+    labeler = SequenceLabeler(parameters="ml", sequence="id").fit(X.assign(id=ids), Y["first"])  # warns of nothing
+    assert "id" not in labeler.schema_.names
 
 
 @pytest.mark.parametrize("parameters", ["mm-hybrid", "m3n", "mm-convex"])

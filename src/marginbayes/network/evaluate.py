@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from marginbayes.data.rows import Block, Rows
 from marginbayes.graph import Dag, moral_graph
+from marginbayes.network.lookup import Lookup
 from marginbayes.network.plain import eliminate_plainly
 
 if TYPE_CHECKING:
@@ -36,50 +37,6 @@ PLAIN_CELLS = 1 << 21
 REMEMBERED = 1 << 20
 # Cells that the messages of one row may take: 64 MiB at first, 1 GiB at most.
 FIRST_CAPACITY, LAST_CAPACITY = 1 << 22, 1 << 26
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """A table as (assignments of its members x target levels), and the stride of each member in its rows."""
-
-    members: tuple[int, ...]
-    strides: tuple[int, ...]
-    table: Floats
-
-    @classmethod
-    def of(cls, members: Sequence[int], table: Floats, cardinalities: Sequence[int]) -> Lookup:
-        """From a table with one axis for each member and the target's last; a level 0 for missing cells is added."""
-        return cls._arranged(members, np.pad(table, [(0, 1)] * len(members) + [(0, 0)]), cardinalities)
-
-    @classmethod
-    def _arranged(cls, members: Sequence[int], table: Floats, cardinalities: Sequence[int]) -> Lookup:
-        strides = np.cumprod([1, *(cardinalities[m] + 1 for m in members[:0:-1])])[::-1]
-        return cls(tuple(members), tuple(map(int, strides)), np.ascontiguousarray(table.reshape(-1, table.shape[-1])))
-
-    def index(self, codes: NDArray[Any]) -> NDArray[np.intp]:
-        """Row of the table for each row of the data."""
-        index: NDArray[np.intp] = codes[self.members[0]].astype(np.intp)
-        if self.strides[0] != 1:
-            index *= self.strides[0]
-        for member, stride in zip(self.members[1:], self.strides[1:], strict=True):
-            index += codes[member] if stride == 1 else codes[member].astype(np.intp) * stride
-        return index
-
-    def cells_with(self, other: Lookup, cardinalities: Sequence[int]) -> float:
-        """Assignments of the members of both."""
-        return math.prod(float(cardinalities[m] + 1) for m in {*self.members, *other.members})
-
-    def with_other(self, other: Lookup, cardinalities: Sequence[int]) -> Lookup:
-        """The sum of both tables, over the members of both."""
-        members = [*self.members, *(m for m in other.members if m not in self.members)]
-        total = self._spread(members, cardinalities) + other._spread(members, cardinalities)
-        return self._arranged(members, total, cardinalities)
-
-    def _spread(self, members: Sequence[int], cardinalities: Sequence[int]) -> Floats:
-        table = self.table.reshape(*(cardinalities[m] + 1 for m in self.members), -1)
-        own = [m for m in members if m in self.members]
-        table = table.transpose([*(self.members.index(m) for m in own), len(own)])
-        return table.reshape(*(cardinalities[m] + 1 if m in self.members else 1 for m in members), -1)
 
 
 @dataclass(frozen=True)
