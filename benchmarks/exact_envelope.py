@@ -21,12 +21,11 @@ import numpy as np
 from _exact import desired, encoded
 from numpy.typing import NDArray
 
+from marginbayes.kernels.exact_relax import ROOT, Part, relax
+from marginbayes.kernels.exact_space import Multipliers
 from marginbayes.structure import ExactMargin
-from marginbayes.structure.exact.bound import evaluate
-from marginbayes.structure.exact.incumbent import first_incumbent
+from marginbayes.structure.exact.incumbent import plain_choice, search_from
 from marginbayes.structure.exact.instance import Instance
-from marginbayes.structure.exact.relaxation import Start, relax
-from marginbayes.structure.exact.tree import NOTHING, ROOT
 
 Floats = NDArray[np.float64]
 
@@ -46,12 +45,15 @@ def two_classes(name: str, p: float) -> Instance:
 
 def root_shares(instance: Instance) -> tuple[Floats, float]:
     """Shares of the options at the root, and the objective of the best structure of a brief search."""
-    best = first_incumbent(instance, None, lambda: True)
+    stop = np.zeros(1, np.int64)
+    best = search_from(instance, 0, plain_choice(instance), 0, stop)
     shares = np.zeros(instance.allowed.shape)
     shares[np.arange(len(shares)), best.choice] = 1.0
-    start, known = Start.of(shares, NOTHING), evaluate(instance, 0, NOTHING)
-    found = relax(instance, 0, instance.root(0), start, known, best.objective, ROOT, lambda: True)
-    return found.shares, best.objective
+    nothing = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
+    start = Part(
+        instance.root(0), shares, np.zeros((0, len(shares)), bool), nothing, instance.ceiling, np.zeros(shares.shape)
+    )
+    return relax(instance.space, instance.base(0), start, best.objective, ROOT, stop).shares, best.objective
 
 
 def outcomes(shares: Floats) -> NDArray[np.int64]:

@@ -9,10 +9,19 @@ import numpy as np
 import pytest
 
 from marginbayes.structure import Constraints
+from marginbayes.structure.exact import node
 from marginbayes.structure.exact.learner import ExactMargin, gaps
 from marginbayes.structure.exact.problem import dense_problem
 from marginbayes.verification import verify
 from tests.oracles.exact import all_structures, best_structure, random_problem, soft_margin
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["listing", "dividing"])
+def _way(request, monkeypatch) -> None:
+    """Small problems are finished off by a list of their structures; without that, by a search of many parts."""
+    if not request.param:
+        monkeypatch.setattr(node, "MANY", 0)
+        monkeypatch.setattr(node, "FEW", 0)
 
 
 def assert_best(learner: ExactMargin, schema, rows) -> None:

@@ -16,13 +16,22 @@ import pytest
 from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.structure.exact import checkpoint as checkpoints
-from marginbayes.structure.exact import tree
+from marginbayes.structure.exact import node, tree
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
 from marginbayes.structure.exact.learner import ExactMargin
 from marginbayes.verification import verify
 from tests.oracles.exact import random_problem, soft_margin
 
 CARDS = [3, 3, 3, 3, 2, 3, 3]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_listed():
+    """Small problems take a search of many parts only if structures are never looked at one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node, "MANY", 0)
+        patch.setattr(node, "FEW", 0)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +85,9 @@ def test_a_run_that_the_clock_cuts_again_and_again_ends_at_the_optimum(problem, 
 SCRIPT = """
 import sys
 from tests.oracles.exact import random_problem
+from marginbayes.structure.exact import node
 from marginbayes.structure.exact.learner import ExactMargin
+node.MANY = node.FEW = 0
 tell = lambda moment: print(moment, flush=True)
 found = ExactMargin(p=0.8, checkpoint=sys.argv[1], checkpoint_seconds=0.0, callback=tell).learn(
     *random_problem(9, {cards}, 90)
@@ -169,7 +180,7 @@ def test_without_any_room_for_rows_there_is_a_structure_and_a_bound_that_hold(pr
     def nowhere(_: Instance) -> None:
         raise MemoryLimit("as if")
 
-    monkeypatch.setattr(Instance, "_store", property(nowhere))
+    monkeypatch.setattr(Instance, "space", property(nowhere))
     with pytest.warns(RuntimeWarning, match="memory limit"):
         found = ExactMargin(p=0.8).learn(*problem).certificate
     assert found.bound > found.objective

@@ -26,6 +26,8 @@ __all__ = ["Best", "Linear", "Point", "Program", "interior_run", "interior_step"
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+# With fewer entries than this plain loops are faster than the matrix library.
+FEW = 48
 # Rows of the normal matrix whose weight is this much below the greatest are left out of it: they hardly bend anything.
 NEGLIGIBLE = 1e-9
 # How far towards the border a step may go.
@@ -81,24 +83,96 @@ class Best(NamedTuple):
     values: Floats
 
 
-class Aims(NamedTuple):
-    """By how much each product of a slack and its multiplier should change."""
+class Work(NamedTuple):
+    """Room for the numbers of a step, taken once for many steps."""
 
-    x: Floats
-    rest: Floats
-    slack: Floats
-    top: Floats
-    cut: Floats
+    mean: Floats  # of the rows of each group, weighted by their slopes
+    total: Floats  # of the slopes of each group
+    slope: Floats
+    lines: Floats
+    matrix: Floats
+    missing: Floats  # what the equations of x still lack
+    gap: Floats  # and those of the cuts
+    push: Floats
+    first: Point
+    second: Point
 
 
 @njit(cache=True, nogil=True)
-def _gradient(program: Program, dual: Floats, cut_dual: Floats) -> Floats:
+def _room(at: Point) -> Work:
+    p, groups, rows, cuts = len(at.x), len(at.top), len(at.slack), len(at.cut)
+    return Work(
+        np.empty((groups, p)),
+        np.empty(groups),
+        np.empty(rows),
+        np.empty((rows + groups + cuts, p)),
+        np.empty((p, p)),
+        np.empty(p),
+        np.empty(cuts),
+        np.empty(groups),
+        _blank(at),
+        _blank(at),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _blank(at: Point) -> Point:
+    """A direction that leads nowhere."""
+    return Point(
+        np.zeros_like(at.x),
+        np.zeros_like(at.x),
+        np.zeros_like(at.rest),
+        np.zeros_like(at.rest),
+        np.zeros_like(at.slack),
+        np.zeros_like(at.slack),
+        np.zeros_like(at.top),
+        np.zeros_like(at.top),
+        np.zeros_like(at.cut),
+        np.zeros_like(at.cut),
+        np.zeros_like(at.level),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _add_times(matrix: Floats, x: Floats, out: Floats) -> None:
+    """Add matrix x to `out`."""
+    if len(x) >= FEW:
+        out += np.dot(matrix, x)
+        return
+    for r in range(len(matrix)):
+        # Four sums, so that none has to wait for the one before it.
+        one, two, three, four, k = 0.0, 0.0, 0.0, 0.0, 0
+        while k + 3 < len(x):
+            one += matrix[r, k] * x[k]
+            two += matrix[r, k + 1] * x[k + 1]
+            three += matrix[r, k + 2] * x[k + 2]
+            four += matrix[r, k + 3] * x[k + 3]
+            k += 4
+        while k < len(x):
+            one += matrix[r, k] * x[k]
+            k += 1
+        out[r] += (one + two) + (three + four)
+
+
+@njit(cache=True, nogil=True)
+def _add_transposed(matrix: Floats, y: Floats, out: Floats) -> None:
+    """Add matrix' y to `out`."""
+    if len(out) >= FEW:
+        out += np.dot(matrix.T, y)
+        return
+    for r in range(len(matrix)):
+        for k in range(len(out)):
+            out[k] += matrix[r, k] * y[r]
+
+
+@njit(cache=True, nogil=True)
+def _gradient(program: Program, dual: Floats, cut_dual: Floats, out: Floats) -> None:
     """What the multipliers of rows and cuts make of each entry of x."""
-    out: Floats = program.linear + np.dot(program.rows.T, dual)
+    out[:] = program.linear
     for c in range(len(cut_dual)):
         for k in range(len(out)):
             out[k] -= program.cuts[c, k] * cut_dual[c]
-    return out
+    _add_transposed(program.rows, dual, out)
 
 
 @njit(cache=True, nogil=True)
@@ -108,7 +182,8 @@ def starting_point(program: Program, x: Floats, dual: Floats, n_blocks: int, spr
     `spread` is how far each level starts below its hinge.
     """
     n_groups = len(program.weight)
-    margins = program.base + np.dot(program.rows, x)
+    margins = program.base.copy()
+    _add_times(program.rows, x, margins)
     level, top, top_dual, slack = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups), np.empty(len(margins))
     mu = 1e-300
     for g in range(n_groups):
@@ -123,99 +198,142 @@ def starting_point(program: Program, x: Floats, dual: Floats, n_blocks: int, spr
             slack[r] = margins[r] - level[g]
             mu += slack[r] * dual[r]
     mu /= len(margins) + n_groups + 1
-    cut = np.maximum(program.room - np.dot(program.cuts, x), 0.1)
-    cut_dual = mu / cut
-    gradient = _gradient(program, dual, cut_dual)
+    filled, cut = np.zeros(len(program.room)), np.empty(len(program.room))
+    _add_times(program.cuts, x, filled)
+    for c in range(len(cut)):
+        cut[c] = max(program.room[c] - filled[c], 0.1)
+    cut_dual, gradient = mu / cut, np.empty(len(x))
+    _gradient(program, dual, cut_dual, gradient)
     rest, rest_price, price = np.ones(n_blocks), np.zeros(n_blocks), np.empty(len(x))
     for k in range(len(x)):
         i = program.block[k]
         rest[i] -= x[k]
         rest_price[i] = max(rest_price[i], gradient[k])
-    rest_price += 3.0 * mu * np.ones(n_blocks)
+    rest_price += 3.0 * mu
     for k in range(len(x)):
         price[k] = rest_price[program.block[k]] - gradient[k]
     return Point(x, price, rest, rest_price, slack, dual, top, top_dual, cut, cut_dual, level)
 
 
 @njit(cache=True, nogil=True)
-def _largest_bend(start: Ints, slope: Floats, top_slope: Floats, total: Floats) -> float:
-    """The greatest weight of a line of the normal matrix; `total` receives the sums of slopes of the groups."""
-    largest = 0.0
-    for g in range(len(total)):
-        total[g] = top_slope[g]
+def _largest_bend(program: Program, at: Point, work: Work) -> float:
+    """The greatest weight of a line of the normal matrix; slopes, their sums and the means of the rows are filled."""
+    largest, start = 0.0, program.start
+    work.mean[:] = 0.0
+    for g in range(len(work.total)):
+        total = at.top_dual[g] / at.top[g]
         for r in range(start[g], start[g + 1]):
-            total[g] += slope[r]
+            work.slope[r] = at.dual[r] / at.slack[r]
+            total += work.slope[r]
+        work.total[g] = total
         for r in range(start[g], start[g + 1]):
-            largest = max(largest, slope[r] * ((total[g] - slope[r]) / total[g]))
+            share = work.slope[r] / total
+            largest = max(largest, work.slope[r] * ((total - work.slope[r]) / total))
+            for k in range(work.mean.shape[1]):
+                work.mean[g, k] += share * program.rows[r, k]
     return largest
 
 
 @njit(cache=True, nogil=True)
-def _bending(program: Program, point: Point, mean: Floats, total: Floats) -> Floats:
-    """Lines whose Gram matrix is the second derivative by x of the hinges, and what the cuts add to it.
+def _bending(program: Program, at: Point, work: Work) -> int:
+    """Lines whose Gram matrix is the second derivative by x of the hinges, and what the cuts add to it; their number.
 
     With weights d on the rows of a group and d0 on the constant gamma, it is the scatter of the rows around their mean:
     sum of d (a - mean)(a - mean)' + d0 mean mean'. Written so, nothing cancels.
     """
-    rows, start, cuts = program.rows, program.start, program.cuts
-    slope, top_slope = point.dual / point.slack, point.top_dual / point.top
-    least = NEGLIGIBLE * _largest_bend(start, slope, top_slope, total)
-    out = np.empty((len(rows) + len(total) + len(cuts), rows.shape[1]))
-    n = 0
-    for g in range(len(total)):
-        first, last = start[g], start[g + 1]
-        for r in range(first, last):
-            mean[g] += (slope[r] / total[g]) * rows[r]
+    rows, start, mean, lines, n = program.rows, program.start, work.mean, work.lines, 0
+    least = NEGLIGIBLE * _largest_bend(program, at, work)
+    for g in range(len(work.total)):
+        first, last, total, top_slope = start[g], start[g + 1], work.total[g], at.top_dual[g] / at.top[g]
         if last == first + 1:  # one row against the constant
-            weight = slope[first] * (top_slope[g] / total[g])
+            weight = work.slope[first] * (top_slope / total)
             if weight > least:
-                out[n] = np.sqrt(weight) * rows[first]
+                root = np.sqrt(weight)
+                for k in range(lines.shape[1]):
+                    lines[n, k] = root * rows[first, k]
                 n += 1
             continue
         for r in range(first, last):
-            if slope[r] * ((total[g] - slope[r]) / total[g]) > least:
-                out[n] = np.sqrt(slope[r]) * (rows[r] - mean[g])
+            if work.slope[r] * ((total - work.slope[r]) / total) > least:
+                root = np.sqrt(work.slope[r])
+                for k in range(lines.shape[1]):
+                    lines[n, k] = root * (rows[r, k] - mean[g, k])
                 n += 1
-        if top_slope[g] * ((total[g] - top_slope[g]) / total[g]) > least:
-            out[n] = np.sqrt(top_slope[g]) * mean[g]
+        if top_slope * ((total - top_slope) / total) > least:
+            root = np.sqrt(top_slope)
+            for k in range(lines.shape[1]):
+                lines[n, k] = root * mean[g, k]
             n += 1
-    for c in range(len(cuts)):
-        out[n] = np.sqrt(point.cut_dual[c] / point.cut[c]) * cuts[c]
+    for c in range(len(program.cuts)):
+        root = np.sqrt(at.cut_dual[c] / at.cut[c])
+        for k in range(lines.shape[1]):
+            lines[n, k] = root * program.cuts[c, k]
         n += 1
-    return out[:n]
+    return n
 
 
 @njit(cache=True, nogil=True)
-def _gram(lines: Floats) -> Floats:
-    """lines' lines, by two halves of the columns: one quarter is the mirror of another."""
+def _gram(lines: Floats, out: Floats) -> None:
+    """The lower half of lines' lines; of many columns by halves, for one quarter is the mirror of another."""
     p = lines.shape[1]
-    if p < 32:
-        whole: Floats = np.dot(lines.T, lines)
-        return whole
-    half = p // 2
-    left, right = np.ascontiguousarray(lines[:, :half]), np.ascontiguousarray(lines[:, half:])
-    out = np.empty((p, p))
-    cross = np.dot(right.T, left)
-    out[:half, :half] = np.dot(left.T, left)
-    out[half:, half:] = np.dot(right.T, right)
-    out[half:, :half] = cross
-    out[:half, half:] = cross.T
-    return out
+    if p >= FEW:
+        half = p // 2
+        left, right = np.ascontiguousarray(lines[:, :half]), np.ascontiguousarray(lines[:, half:])
+        out[:half, :half] = np.dot(left.T, left)
+        out[half:, half:] = np.dot(right.T, right)
+        out[half:, :half] = np.dot(right.T, left)
+        return
+    out[:] = 0.0
+    for n in range(0, len(lines) - 3, 4):  # four at once: the entries are read and written a quarter as often
+        for k in range(p):
+            one, two, three, four = lines[n, k], lines[n + 1, k], lines[n + 2, k], lines[n + 3, k]
+            for j in range(p):
+                out[k, j] += (one * lines[n, j] + two * lines[n + 1, j]) + (
+                    three * lines[n + 2, j] + four * lines[n + 3, j]
+                )
+    for n in range(len(lines) - len(lines) % 4, len(lines)):
+        for k in range(p):
+            for j in range(p):
+                out[k, j] += lines[n, k] * lines[n, j]
 
 
 @njit(cache=True, nogil=True)
-def _normal_matrix(lines: Floats, program: Program, point: Point) -> Floats:
-    """The matrix of the Newton system by x: hinges and cuts (the lines), and the borders of the simplices."""
-    matrix: Floats = _gram(lines)
-    p, block = len(point.x), program.block
+def _factorise(matrix: Floats) -> bool:
+    """Make the lower half a Cholesky factor; whether the matrix is positive definite to working precision."""
+    p = len(matrix)
+    if p >= FEW:
+        try:
+            matrix[:] = np.linalg.cholesky(matrix)
+        except Exception:  # noqa: BLE001 - compiled code knows no other
+            return False
+        return True
     for k in range(p):
+        for j in range(k + 1):
+            total = matrix[k, j]
+            for i in range(j):
+                total -= matrix[k, i] * matrix[j, i]
+            if j < k:
+                matrix[k, j] = total / matrix[j, j]
+            elif total > 0.0:
+                matrix[k, k] = np.sqrt(total)
+            else:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _newton_factor(program: Program, at: Point, work: Work) -> bool:
+    """Factor of the matrix of the Newton system by x: hinges and cuts, and the borders of the simplices."""
+    n, matrix, block = _bending(program, at, work), work.matrix, program.block
+    _gram(work.lines[:n], matrix)
+    for k in range(len(at.x)):
         i = block[k]
-        for j in range(p):
+        for j in range(k + 1):
             if block[j] == i:
-                matrix[k, j] += point.rest_price[i] / point.rest[i]
-        matrix[k, k] += point.price[k] / point.x[k]
+                matrix[k, j] += at.rest_price[i] / at.rest[i]
+        matrix[k, k] += at.price[k] / at.x[k]
         matrix[k, k] *= 1.0 + 1e-12
-    return matrix
+    return bool(_factorise(matrix))
 
 
 @njit(cache=True, nogil=True)
@@ -233,43 +351,68 @@ def _solve(factor: Floats, right: Floats) -> None:
             right[k] -= factor[i, k] * right[i]
 
 
+@njit(inline="always")
+def _aim(centre: float, value: float, dual: float, by: float, dual_by: float) -> float:
+    """By how much a product should change: back to the centre, less the product of an earlier direction's changes."""
+    return centre - value * dual - by * dual_by
+
+
 @njit(cache=True, nogil=True)
-def _direction(
-    program: Program, at: Point, aims: Aims, factor: Floats, mean: Floats, total: Floats, missing: Floats, gap: Floats
-) -> Point:
-    """The Newton direction; `missing` and `gap` are what the equations of x and of the cuts still lack."""
-    p, n_groups, block, start = len(at.x), len(total), program.block, program.start
-    forced = aims.slack / at.slack
-    push = aims.top / at.top
-    for g in range(n_groups):
-        for r in range(start[g], start[g + 1]):
-            push[g] += forced[r]
-    dx = missing + np.dot(program.rows.T, forced) - np.dot(mean.T, push)
-    dx += np.dot(program.cuts.T, (at.cut_dual * gap - aims.cut) / at.cut)
+def _direction(program: Program, at: Point, work: Work, centre: float, before: Point, out: Point) -> None:
+    """The Newton direction to the centre, made up for what the direction before does to the products."""
+    p, block, start, dx = len(at.x), program.block, program.start, out.x
     for k in range(p):
-        dx[k] += aims.x[k] / at.x[k] - aims.rest[block[k]] / at.rest[block[k]]
-    _solve(factor, dx)
-    drest = np.zeros(len(at.rest))
-    for k in range(p):
-        drest[block[k]] -= dx[k]
-    dslack, dlevel = np.dot(program.rows, dx), np.dot(mean, dx) - push / total
-    for g in range(n_groups):
+        i = block[k]
+        rest = _aim(centre, at.rest[i], at.rest_price[i], before.rest[i], before.rest_price[i])
+        own = _aim(centre, at.x[k], at.price[k], before.x[k], before.price[k])
+        dx[k] = work.missing[k] + own / at.x[k] - rest / at.rest[i]
+    for g in range(len(at.top)):
+        work.push[g] = _aim(centre, at.top[g], at.top_dual[g], before.top[g], before.top_dual[g]) / at.top[g]
         for r in range(start[g], start[g + 1]):
-            dslack[r] -= dlevel[g]
-    dcut = gap - np.dot(program.cuts, dx)
-    return Point(
-        dx,
-        (aims.x - at.price * dx) / at.x,
-        drest,
-        (aims.rest - at.rest_price * drest) / at.rest,
-        dslack,
-        (aims.slack - at.dual * dslack) / at.slack,
-        -dlevel,
-        (aims.top + at.top_dual * dlevel) / at.top,
-        dcut,
-        (aims.cut - at.cut_dual * dcut) / at.cut,
-        dlevel,
-    )
+            # For a while, what forces the row.
+            out.slack[r] = _aim(centre, at.slack[r], at.dual[r], before.slack[r], before.dual[r]) / at.slack[r]
+            work.push[g] += out.slack[r]
+        out.level[g] = -work.push[g]
+    _add_transposed(program.rows, out.slack, dx)
+    _add_transposed(work.mean, out.level, dx)
+    for c in range(len(at.cut)):
+        aim = _aim(centre, at.cut[c], at.cut_dual[c], before.cut[c], before.cut_dual[c])
+        out.cut[c] = (at.cut_dual[c] * work.gap[c] - aim) / at.cut[c]
+    _add_transposed(program.cuts, out.cut, dx)
+    _solve(work.matrix, dx)
+    _follow(program, at, work, centre, before, out)
+
+
+@njit(cache=True, nogil=True)
+def _follow(program: Program, at: Point, work: Work, centre: float, before: Point, out: Point) -> None:
+    """Everything else of a direction, once it is known for x."""
+    dx, block, start = out.x, program.block, program.start
+    out.rest[:], out.slack[:], out.cut[:] = 0.0, 0.0, 0.0
+    for k in range(len(dx)):
+        out.rest[block[k]] -= dx[k]
+        out.price[k] = (_aim(centre, at.x[k], at.price[k], before.x[k], before.price[k]) - at.price[k] * dx[k]) / at.x[
+            k
+        ]
+    for i in range(len(at.rest)):
+        aim = _aim(centre, at.rest[i], at.rest_price[i], before.rest[i], before.rest_price[i])
+        out.rest_price[i] = (aim - at.rest_price[i] * out.rest[i]) / at.rest[i]
+    _add_times(program.rows, dx, out.slack)
+    out.level[:] = 0.0
+    _add_times(work.mean, dx, out.level)
+    for g in range(len(at.top)):
+        out.level[g] -= work.push[g] / work.total[g]
+        out.top[g] = -out.level[g]
+        aim = _aim(centre, at.top[g], at.top_dual[g], before.top[g], before.top_dual[g])
+        out.top_dual[g] = (aim + at.top_dual[g] * out.level[g]) / at.top[g]
+        for r in range(start[g], start[g + 1]):
+            out.slack[r] -= out.level[g]
+            aim = _aim(centre, at.slack[r], at.dual[r], before.slack[r], before.dual[r])
+            out.dual[r] = (aim - at.dual[r] * out.slack[r]) / at.slack[r]
+    _add_times(program.cuts, dx, out.cut)
+    for c in range(len(at.cut)):
+        out.cut[c] = work.gap[c] - out.cut[c]
+        aim = _aim(centre, at.cut[c], at.cut_dual[c], before.cut[c], before.cut_dual[c])
+        out.cut_dual[c] = (aim - at.cut_dual[c] * out.cut[c]) / at.cut[c]
 
 
 @njit(cache=True, nogil=True)
@@ -292,92 +435,92 @@ def _step_lengths(at: Point, by: Point) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)
-def _products(at: Point, by: Point, step: float, dual: float) -> float:
-    """Sum of slack times multiplier after a step."""
-    total = np.dot(at.x + step * by.x, at.price + dual * by.price)
-    total += np.dot(at.rest + step * by.rest, at.rest_price + dual * by.rest_price)
-    total += np.dot(at.slack + step * by.slack, at.dual + dual * by.dual)
-    total += np.dot(at.top + step * by.top, at.top_dual + dual * by.top_dual)
-    total += np.dot(at.cut + step * by.cut, at.cut_dual + dual * by.cut_dual)
-    return float(total)
+def _product(value: Floats, dual: Floats, by: Floats, dual_by: Floats, step: float, dual_step: float) -> float:
+    total = 0.0
+    for k in range(len(value)):
+        total += (value[k] + step * by[k]) * (dual[k] + dual_step * dual_by[k])
+    return total
 
 
 @njit(cache=True, nogil=True)
-def _corrected(at: Point, by: Point, centre: float) -> Aims:
-    """Aims that lead back to the middle and make up for the product of the first direction's changes."""
-    return Aims(
-        centre - at.x * at.price - by.x * by.price,
-        centre - at.rest * at.rest_price - by.rest * by.rest_price,
-        centre - at.slack * at.dual - by.slack * by.dual,
-        centre - at.top * at.top_dual - by.top * by.top_dual,
-        centre - at.cut * at.cut_dual - by.cut * by.cut_dual,
-    )
+def _products(at: Point, by: Point, step: float, dual: float) -> float:
+    """Sum of slack times multiplier after a step."""
+    total = _product(at.x, at.price, by.x, by.price, step, dual)
+    total += _product(at.rest, at.rest_price, by.rest, by.rest_price, step, dual)
+    total += _product(at.slack, at.dual, by.slack, by.dual, step, dual)
+    total += _product(at.top, at.top_dual, by.top, by.top_dual, step, dual)
+    return float(total + _product(at.cut, at.cut_dual, by.cut, by.cut_dual, step, dual))
+
+
+@njit(cache=True, nogil=True)
+def _add(values: Floats, by: Floats, step: float) -> None:
+    for k in range(len(values)):
+        values[k] += step * by[k]
 
 
 @njit(cache=True, nogil=True)
 def _move(at: Point, by: Point, step: float, dual: float) -> None:
-    at.x[:] += step * by.x
-    at.rest[:] += step * by.rest
-    at.slack[:] += step * by.slack
-    at.top[:] += step * by.top
-    at.cut[:] += step * by.cut
-    at.level[:] += step * by.level
-    at.price[:] += dual * by.price
-    at.rest_price[:] += dual * by.rest_price
-    at.dual[:] += dual * by.dual
-    at.top_dual[:] += dual * by.top_dual
-    at.cut_dual[:] += dual * by.cut_dual
+    _add(at.x, by.x, step)
+    _add(at.rest, by.rest, step)
+    _add(at.slack, by.slack, step)
+    _add(at.top, by.top, step)
+    _add(at.cut, by.cut, step)
+    _add(at.level, by.level, step)
+    _add(at.price, by.price, dual)
+    _add(at.rest_price, by.rest_price, dual)
+    _add(at.dual, by.dual, dual)
+    _add(at.top_dual, by.top_dual, dual)
+    _add(at.cut_dual, by.cut_dual, dual)
 
 
 @njit(cache=True, nogil=True)
-def interior_step(program: Program, point: Point) -> float:
-    """One step of Mehrotra's method, in place; the sum of all products of slack and multiplier before it."""
-    rows, n_groups, p = program.rows, len(program.weight), len(point.x)
-    mean, total = np.zeros((n_groups, p)), np.empty(n_groups)
-    lines = _bending(program, point, mean, total)
-    factor = np.linalg.cholesky(_normal_matrix(lines, program, point))
-    missing = _gradient(program, point.dual, point.cut_dual) + point.price
-    for k in range(p):
-        missing[k] -= point.rest_price[program.block[k]]
-    gap = program.room - point.cut - np.dot(program.cuts, point.x)
-    count = len(rows) + n_groups + p + len(point.rest) + len(point.cut)
-    aims = Aims(
-        -point.x * point.price,
-        -point.rest * point.rest_price,
-        -point.slack * point.dual,
-        -point.top * point.top_dual,
-        -point.cut * point.cut_dual,
-    )
-    before = -(aims.x.sum() + aims.rest.sum() + aims.slack.sum() + aims.top.sum() + aims.cut.sum())
-    first = _direction(program, point, aims, factor, mean, total, missing, gap)
-    step, dual = _step_lengths(point, first)
-    share = min(1.0, max(0.0, _products(point, first, step, dual) / before))
-    second = _direction(
-        program, point, _corrected(point, first, before / count * share**3), factor, mean, total, missing, gap
-    )
-    step, dual = _step_lengths(point, second)
-    _move(point, second, min(1.0, DAMPING * step), min(1.0, DAMPING * dual))
+def interior_step(program: Program, point: Point, work: Work, nowhere: Point) -> float:
+    """One step of Mehrotra's method, in place; the sum of all products of slack and multiplier before it.
+
+    -1 where the matrix is singular: the border is reached as nearly as the numbers allow.
+    """
+    if not _newton_factor(program, point, work):
+        return -1.0
+    _gradient(program, point.dual, point.cut_dual, work.missing)
+    for k in range(len(point.x)):
+        work.missing[k] += point.price[k] - point.rest_price[program.block[k]]
+    work.gap[:] = 0.0
+    _add_times(program.cuts, point.x, work.gap)
+    for c in range(len(work.gap)):
+        work.gap[c] = program.room[c] - point.cut[c] - work.gap[c]
+    count = len(point.slack) + len(point.top) + len(point.x) + len(point.rest) + len(point.cut)
+    before = _products(point, nowhere, 0.0, 0.0)
+    _direction(program, point, work, 0.0, nowhere, work.first)
+    step, dual = _step_lengths(point, work.first)
+    share = min(1.0, max(0.0, _products(point, work.first, step, dual) / before))
+    _direction(program, point, work, before / count * share**3, work.first, work.second)
+    step, dual = _step_lengths(point, work.second)
+    _move(point, work.second, min(1.0, DAMPING * step), min(1.0, DAMPING * dual))
     return float(before)
 
 
 @njit(cache=True, nogil=True)
 def interior_run(
-    program: Program, point: Point, linear: Linear, best: Best, cutoff: float, tolerance: float, steps: int
-) -> bool:
-    """Some steps, each followed by the bound that its multipliers prove; whether it is time to stop.
+    program: Program, point: Point, linear: Linear, best: Best, cutoff: float, tolerance: float, steps: int, stop: Ints
+) -> None:
+    """Up to so many steps, each followed by the bound that its multipliers prove, unless ``stop[0]`` is set.
 
-    That is when the bound is at most the cutoff, or what it can still gain is a small part of the distance to it.
+    It ends when the bound is at most the cutoff, or what it can still gain is a small part of the distance to it.
     """
     chosen, none = np.empty(len(linear.allowed), np.int64), np.empty((0, linear.allowed.shape[1]))
+    work, nowhere = _room(point), _blank(point)
+    flat = np.empty(len(linear.fixed))
+    values = flat.reshape(linear.allowed.shape)
     for _ in range(steps):
-        left = interior_step(program, point)
-        flat = linear.fixed.copy()
+        left = interior_step(program, point, work, nowhere)
+        if left < 0.0:
+            break
+        flat[:] = linear.fixed
         weighted_rows(linear.dense, linear.rows, point.dual, flat)
-        values = flat.reshape(linear.allowed.shape)
-        bound = linear.constant + np.dot(linear.slope, point.dual)
-        bound += option_bound(values, linear.allowed, chosen, none)
+        bound = linear.constant + option_bound(values, linear.allowed, chosen, none)
+        for r in range(len(linear.slope)):
+            bound += linear.slope[r] * point.dual[r]
         if bound < best.bound[0]:
             best.bound[0], best.dual[:], best.values[:] = bound, point.dual, values
-        if best.bound[0] <= cutoff or left < tolerance * (best.bound[0] - cutoff):
-            return True
-    return False
+        if best.bound[0] <= cutoff or left < tolerance * (best.bound[0] - cutoff) or stop[0]:
+            break

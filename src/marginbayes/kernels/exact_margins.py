@@ -23,10 +23,12 @@ __all__ = [
     "fill_rows",
     "fill_tables",
     "gather",
+    "hinges",
     "near_hinge",
     "option_losses",
     "row_margins",
     "sample_losses",
+    "soft_margin",
     "weighted_rows",
 ]
 
@@ -149,6 +151,25 @@ def row_margins(data: Tables, base: Floats, features: Ints, options: Ints, share
 
 
 @njit(cache=True, nogil=True)
+def hinges(weights: Floats, rivals: int, gamma: float, margins: Floats) -> float:
+    """Sum over the samples of weight times the least margin of its rows, or gamma where that is less."""
+    total = 0.0
+    for m in range(len(weights)):
+        low = gamma
+        for r in range(m * rivals, (m + 1) * rivals):
+            low = min(low, margins[r])
+        total += weights[m] * low
+    return total
+
+
+@njit(cache=True, nogil=True)
+def soft_margin(data: Tables, gamma: float, base: Floats, choice: Ints) -> float:
+    """Soft margin of a structure, from the margins of all rows."""
+    n, rivals = len(choice), len(base) // max(1, len(data.labels))
+    return float(hinges(data.weights, rivals, gamma, row_margins(data, base, np.arange(n), choice, np.ones(n))))
+
+
+@njit(cache=True, nogil=True)
 def add_option(data: Tables, state: Floats, i: int, o: int, share: float) -> None:
     """Add so much of what an option gives to the scores of all classes (binary: to the margin) of every sample."""
     if o == 0:
@@ -193,14 +214,16 @@ def option_losses(data: Tables, state: Floats, order: Ints, gamma: float, i: int
 
     `state` is that of all other features; samples are visited in this order, those that lack most first.
     """
-    out = np.full(len(free), np.inf)
+    out, own, classes = np.full(len(free), np.inf), data.codes[i], data.n_classes
     for o in range(len(free)):
         if not free[o]:
             continue
+        first, (parent, radix) = data.offset[i, o], (data.codes[o - 2], data.levels[o - 2] + 1) if o > 1 else (own, 1)
         total = 0.0
         for k in range(len(order)):
             m = order[k]
-            total += data.weights[m] * max(0.0, gamma - _margin(data, state, m, _place(data, m, i, o) if o else -1))
+            cell = own[m] * radix + parent[m] if o > 1 else own[m]
+            total += data.weights[m] * max(0.0, gamma - _margin(data, state, m, (first + cell) * classes if o else -1))
             if total > limit:
                 break
         else:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from marginbayes.verification.check import CHECKS
 from marginbayes.verification.document import CertificateError, check_sense, whole
 from marginbayes.verification.exact_margin_bound import Bounds, Margins, check_weight, merged
+from marginbayes.verification.exact_margin_list import best_unbounded
 from marginbayes.verification.exact_margin_record import check_record
 
 __all__ = ["check_exact_margin"]
@@ -45,7 +46,7 @@ def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], we
     tops, allowed = _rules(claim)
     objective = _objective(claim, margins, tops, allowed)
     _leave_out(claim["redundant"], margins, allowed)
-    bounds = Bounds(margins, float(document["bound"]))
+    bounds = Bounds(margins, float(document["bound"]), best_unbounded)
     check_record(claim["proof"], [(top, _root(top, allowed)) for top in tops], bounds)
     return objective, max(objective, bounds.largest)
 

@@ -10,7 +10,7 @@ greatest value over acyclic structures is a maximum-weight branching (Edmonds).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,14 +159,17 @@ class Margins:
 class Bounds:
     """Bounds of parts, and the largest of them so far."""
 
-    def __init__(self, margins: Margins, claimed: float) -> None:
-        self.margins, self.claimed, self.largest = margins, claimed, -np.inf
+    def __init__(self, margins: Margins, claimed: float, unbounded: Callable[..., float]) -> None:
+        self.margins, self.claimed, self.largest, self.unbounded = margins, claimed, -np.inf, unbounded
         self.multipliers: list[tuple[Ints, Floats]] = []
         self._last: tuple[int, tuple[int, ...]] | None = None
         self._linear: tuple[float, Floats] = (0.0, np.empty((0, 0)))
 
-    def check(self, position: int, top: tuple[int, ...], options: Flags) -> None:
-        """Bound the structures with these options; the largest bound is kept."""
+    def check(self, position: int, top: tuple[int, ...], options: Flags, listed: bool = False) -> None:
+        """Bound the structures with these options; the largest bound is kept.
+
+        `listed`: structures that the multipliers do not bound are looked at one by one.
+        """
         whole(position, len(self.multipliers), "the position of the multipliers that bound a part of the record")
         if not options.any(axis=1).all():
             return
@@ -177,6 +180,8 @@ class Bounds:
         bound = constant + float(np.where(options, values, -np.inf).max(axis=1).sum())
         if bound > self.claimed:
             bound = constant + best_branching(values, options)
+        if bound > self.claimed and listed:
+            bound = self.unbounded(self.margins, top, self._linear, options, self.claimed)
         if np.isnan(bound):
             raise CertificateError("the multipliers of a part of the record bound nothing")
         self.largest = max(self.largest, bound)

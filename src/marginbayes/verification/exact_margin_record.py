@@ -2,7 +2,8 @@
 
 A part has a set of options for every feature. It is divided in two by slots, some options of one feature: none of them,
 or one. A slot is a feature * number of options + option. Each part that is not divided, and each set of options that
-was taken out of a part, must be bounded by its multipliers.
+was taken out of a part, must be bounded by its multipliers. Of a part that is listed, structures that its multipliers
+do not bound are looked at one by one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Slots = tuple[int, ...]
 
-KEYS = {"parent", "slots", "taken", "fixes", "closed", "multipliers"}
+KEYS = {"parent", "slots", "taken", "fixes", "closed", "listed", "multipliers"}
 WHOLE = 1 << 24
 
 
@@ -50,6 +51,7 @@ def check_record(proof: Mapping[str, Any], problems: Sequence[tuple[Slots, Flags
         (children[parent] if parent >= 0 else begun).append(number)
     if sorted(proof["slots"][number] for number in begun) != [[k] for k in range(len(problems))]:
         raise CertificateError("the record does not treat every set of class parents once")
+    listed = {whole(number, count, "a part that is listed") for number in proof["listed"]}
     waiting = []
     for number in begun:
         top, options = problems[proof["slots"][number][0]]
@@ -60,7 +62,7 @@ def check_record(proof: Mapping[str, Any], problems: Sequence[tuple[Slots, Flags
         if children[part.number]:
             waiting += _pieces(proof, part, children[part.number])
         else:
-            bounds.check(proof["closed"][part.number], part.top, part.options)
+            bounds.check(proof["closed"][part.number], part.top, part.options, part.number in listed)
 
 
 def _count(proof: Mapping[str, Any]) -> int:

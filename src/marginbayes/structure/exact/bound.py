@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 from marginbayes.structure.exact.instance import Instance
 
 __all__ = [
-    "UNIT",
-    "WHOLE",
     "Evaluated",
     "Multipliers",
     "branch_bound",
     "evaluate",
     "exact_multipliers",
-    "rounded",
 ]
 
 Floats = NDArray[np.float64]
@@ -33,16 +30,11 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 EPSILON = float(np.finfo(np.float64).eps)
-# Multipliers are shares of a sample's weight, in whole multiples of this.
-WHOLE = 1 << 24
-UNIT = 1.0 / WHOLE
-# A share as near as this to nothing, or to all, becomes that.
-TINY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """Multipliers of some margin rows, as multiples of `UNIT` of the sample's weight; all others are zero."""
+    """Multipliers of some margin rows, in 2^-24 of the sample's weight; all others are zero."""
 
     rows: NDArray[np.int32]
     shares: NDArray[np.int32]
@@ -70,10 +62,6 @@ class Multipliers:
         """Memory in use, roughly, with the text."""
         return 2 * int(self.rows.nbytes + self.shares.nbytes) + 200
 
-    def values(self, instance: Instance) -> Floats:
-        """The multipliers themselves."""
-        return np.asarray(instance.samples.weights[self.rows // instance.rivals] * (self.shares * UNIT))
-
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
@@ -83,21 +71,10 @@ class Evaluated:
     values: Floats  # [feature, option]
 
 
-def rounded(instance: Instance, rows: Ints, values: Floats) -> Multipliers:
-    """Multipliers near these values, never more of a sample than there is of it."""
-    sample = rows // instance.rivals
-    share = np.maximum(values / instance.samples.weights[sample], 0.0)
-    share /= np.maximum(1.0, np.bincount(sample, share, len(instance.samples.weights)))[sample]
-    share[share < TINY] = 0.0
-    share[share > 1.0 - TINY] = 1.0
-    shares = np.floor(share * WHOLE).astype(np.int64)
-    kept = shares > 0
-    return Multipliers.of(rows[kept], shares[kept])
-
-
 def exact_multipliers(instance: Instance, top: int, choice: Ints) -> Multipliers:
     """Multipliers whose bound, where this is the only structure left, is its objective."""
     from marginbayes.kernels.exact_margins import row_margins
+    from marginbayes.kernels.exact_space import WHOLE
 
     every = np.arange(len(choice))
     margins = row_margins(instance.data, instance.base(top), every, choice, np.ones(len(choice)))
@@ -110,27 +87,14 @@ def exact_multipliers(instance: Instance, top: int, choice: Ints) -> Multipliers
 
 def evaluate(instance: Instance, top: int, multipliers: Multipliers) -> Evaluated:
     """What the multipliers make of every option; the constant is padded by all that rounding can lose."""
-    from marginbayes.kernels.exact_margins import weighted_rows
+    from marginbayes.kernels import exact_space as kernels
 
-    rows = multipliers.rows.astype(np.int64)
-    values = np.zeros(instance.n_features * instance.n_options)
-    weights = multipliers.values(instance)
-    if len(rows):  # the first bound of all needs no memory for rows
-        weighted_rows(instance.rows(rows), rows, weights, values)
-    base = instance.base(top)[multipliers.rows]
-    used = float(weights.sum())
-    at_most = instance.gamma * _unused(instance, multipliers)
-    constant = at_most + float(base @ weights)
-    size = at_most + used * (np.abs(base).max(initial=0.0) + instance.n_features * instance.largest)
-    pad = EPSILON * (len(base) + instance.n_features + 16) * size
-    return Evaluated(constant + pad, values.reshape(instance.n_features, instance.n_options))
-
-
-def _unused(instance: Instance, multipliers: Multipliers) -> float:
-    """Weight that no multiplier takes up: from whole shares, so that it is nothing where all is taken."""
-    weights = instance.samples.weights
-    taken = np.bincount(multipliers.rows // instance.rivals, multipliers.shares, len(weights))
-    return float(weights @ ((WHOLE - taken) * UNIT))
+    values = np.zeros(instance.allowed.shape)
+    if not len(multipliers.rows):  # the first bound of all needs no memory for rows
+        return Evaluated(instance.ceiling * (1.0 + len(instance.samples.weights) * EPSILON), values)
+    instance.fill(multipliers.rows.astype(np.int64))
+    by = kernels.Multipliers(multipliers.rows, multipliers.shares)
+    return Evaluated(kernels.evaluate(instance.space, instance.base(top), by, values), values)
 
 
 def branch_bound(found: Evaluated, allowed: Flags) -> float:

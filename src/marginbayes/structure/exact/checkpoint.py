@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from marginbayes.structure.exact.bound import Multipliers
 from marginbayes.structure.exact.incumbent import Incumbent
 from marginbayes.structure.exact.instance import Instance
-from marginbayes.structure.exact.node import Node
+from marginbayes.structure.exact.node import Node, Start
 from marginbayes.structure.exact.proof import Proof
-from marginbayes.structure.exact.relaxation import Start
 from marginbayes.structure.exact.tree import Search
 from marginbayes.writing import replacing
 
 __all__ = ["Checkpoint", "load_search", "save_search"]
 
-VERSION = 3
+VERSION = 4
 
 
 class Checkpoint:
@@ -99,10 +98,10 @@ def save_search(path: Path, search: Search) -> None:
         "pruned": search.pruned,
         "seconds": search.elapsed,
         "trace": search.trace,
-        "proof": [proof.parent, proof.slots, proof.taken, proof.fixes, proof.closed],
+        "proof": [proof.parent, proof.slots, proof.taken, proof.fixes, proof.closed, proof.listed],
         "proof_multipliers": len(proof.multipliers),
         "multipliers": [m.text for m in pool.items],
-        "clusters": [[sorted(c) for c in s.clusters] for s in kept],
+        "clusters": [[np.flatnonzero(c).tolist() for c in s.clusters] for s in kept],
     }
     arrays: dict[str, NDArray[Any]] = {
         "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8),
@@ -154,12 +153,12 @@ def load_search(path: Path, instance: Instance) -> Search:
 
 
 def _search(instance: Instance, arrays: dict[str, NDArray[Any]], meta: dict[str, Any]) -> Search:
-    parent, slots, taken, fixes, closed = meta["proof"]
-    proof = Proof(parent, [tuple(s) for s in slots], taken, [[tuple(f) for f in p] for p in fixes], closed)
+    parent, slots, taken, fixes, closed, listed = meta["proof"]
+    proof = Proof(parent, [tuple(s) for s in slots], taken, [[tuple(f) for f in p] for p in fixes], closed, listed)
     pool = [Multipliers.parse(text) for text in meta["multipliers"]]
     proof.adopt(pool[: meta["proof_multipliers"]])
     starts = [
-        Start(places, values, pool[k], tuple(frozenset(c) for c in clusters))
+        Start(places, values, pool[k], _members(clusters, instance.n_features))
         for places, values, k, clusters in zip(
             _parts(arrays, "slots"),
             _parts(arrays, "values"),
@@ -176,6 +175,14 @@ def _search(instance: Instance, arrays: dict[str, NDArray[Any]], meta: dict[str,
     search.nodes, search.pruned, search.seconds = meta["nodes"], meta["pruned"], meta["seconds"]
     search.trace = [tuple(point) for point in meta["trace"]]
     return search
+
+
+def _members(clusters: Sequence[Sequence[int]], n: int) -> NDArray[np.bool_]:
+    """Clusters of features as lines of flags."""
+    lines = np.zeros((len(clusters), n), bool)
+    for line, cluster in zip(lines, clusters, strict=True):
+        line[cluster] = True
+    return lines
 
 
 def _ragged(name: str, parts: Sequence[NDArray[Any]], dtype: type) -> dict[str, NDArray[Any]]:

@@ -19,6 +19,7 @@ from marginbayes.structure.exact.problem import Samples, family_scores, margin_r
 
 if TYPE_CHECKING:
     from marginbayes.kernels.exact_margins import Tables
+    from marginbayes.kernels.exact_space import Space
 
 __all__ = ["Instance", "MemoryLimit", "make_instance"]
 
@@ -28,6 +29,8 @@ Flags = NDArray[np.bool_]
 
 # Margins of the class alone are kept for this many sets of class parents.
 KEPT_BASES = 16
+# Coefficients that are made all at once, for that takes no time.
+SMALL = 200_000
 
 
 class MemoryLimit(Exception):
@@ -124,29 +127,39 @@ class Instance:
     # -- rows on demand
 
     @cached_property
-    def _store(self) -> tuple[Floats, Flags]:
+    def space(self) -> Space:
+        """What kernels work on; its rows of coefficients are filled when they are needed."""
+        from marginbayes.kernels.exact_margins import fill_rows
+        from marginbayes.kernels.exact_space import Space
+
+        width = self.n_features * self.n_options
         # Memory that is never touched is never taken: the rows in use are what counts. But some systems do not even
         # lend more than they have.
         try:
-            return np.empty((self.n_rows, self.n_features * self.n_options)), np.zeros(self.n_rows, bool)
+            store = np.empty((self.n_rows, width)), np.zeros(self.n_rows, bool)
         except MemoryError as error:
             raise MemoryLimit(f"there is no room for the coefficients of {self.n_rows} margin rows: {error}") from None
+        columns = np.empty((0, 0))
+        if self.n_rows * width <= SMALL and 16.0 * self.n_rows * width <= self.max_memory:
+            fill_rows(self.data, np.arange(self.n_rows), store[0])
+            store[1][:] = True
+            columns = np.ascontiguousarray(store[0].T)
+        most = self.max_memory / (8.0 * width)
+        return Space(self.data, self.rivals, self.gamma, self.samples.total, self.largest, *store, most, columns)
 
-    def rows(self, wanted: Ints) -> Floats:
-        """The store [row, feature * n_options + option], in which the wanted rows are filled."""
-        from marginbayes.kernels.exact_margins import fill_rows
+    def fill(self, wanted: Ints) -> None:
+        """Make rows of coefficients."""
+        from marginbayes.kernels.exact_space import fill
 
-        dense, filled = self._store
-        new = wanted[~filled[wanted]]
-        if len(new):
-            size = 8.0 * (np.count_nonzero(filled) + len(new)) * dense.shape[1]
-            if size > self.max_memory:
-                raise MemoryLimit(
-                    f"rows of coefficients would take {size:.2g} bytes, more than max_memory={self.max_memory:.2g}"
-                )
-            fill_rows(self.data, new, dense)
-            filled[new] = True
-        return dense
+        if not fill(self.space, wanted):
+            raise self.memory_limit()
+
+    def memory_limit(self) -> MemoryLimit:
+        """What to raise where more rows would take too much memory."""
+        size = 8.0 * (np.count_nonzero(self.space.filled) + 1) * self.n_features * self.n_options
+        return MemoryLimit(
+            f"rows of coefficients would take more than {size:.2g} bytes, beyond max_memory={self.max_memory:.2g}"
+        )
 
     def parents(self, top: int, choice: Ints) -> tuple[tuple[int, ...], ...]:
         """Parents of every variable, the class first."""

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ from marginbayes.solvers.interrupt import interruptible
 from marginbayes.structure.base import StructureLearner, StructureResult
 from marginbayes.structure.constraints import Constraints
 from marginbayes.structure.exact.checkpoint import Checkpoint
-from marginbayes.structure.exact.incumbent import first_incumbent, plain_choice
+from marginbayes.structure.exact.incumbent import BRIEF, plain_choice, search_from
 from marginbayes.structure.exact.instance import Instance, make_instance
 from marginbayes.structure.exact.problem import MARGINS, check_start, merged_samples, parent_sets
 from marginbayes.structure.exact.tree import Limits, Search
+from marginbayes.structure.exact.watch import Watch, watching
 
 __all__ = ["ExactMargin", "gaps"]
 
@@ -36,6 +37,8 @@ NEWS = 0.25
 FIRST = 0.1
 # Beyond this margin nothing but rounding would tell structures apart.
 LARGEST_GAMMA = 1e6
+# Coefficients of a problem that is searched for good structures in no time.
+SMALL = 500_000
 
 
 class ExactMargin(StructureLearner):
@@ -164,11 +167,12 @@ class ExactMargin(StructureLearner):
             instance = self._instance(schema, rows)
             nodes = math.inf if self.node_limit is None else self.node_limit
             limits = Limits(float(self.gap), nodes, began + self._seconds, FIRST * self._seconds, wished)
-            search = file.resume(instance, limits.gap) or self._begin(instance, schema, limits, began)
-            try:
-                status = search.run(limits, self._threads, self._ticker(search, file))
-            except KeyboardInterrupt:  # from the callback
-                status = "interrupted"
+            with watching(self._threads, limits.in_time) as watch:
+                search = file.resume(instance, limits.gap) or self._begin(instance, schema, watch, began)
+                try:
+                    status = search.run(limits, watch, self._ticker(search, file))
+                except KeyboardInterrupt:  # from the callback
+                    status = "interrupted"
         file.write(search)
         return self._result(schema, search, status)
 
@@ -208,16 +212,16 @@ class ExactMargin(StructureLearner):
     def _sets(self, schema: Schema) -> list[list[tuple[int, ...]]]:
         return parent_sets(schema.names, self.k, self.class_parents, self.constraints)
 
-    def _begin(self, instance: Instance, schema: Schema, limits: Limits, began: float) -> Search:
+    def _begin(self, instance: Instance, schema: Schema, watch: Watch, began: float) -> Search:
         """A new search, from the first structure that local search finds."""
         if not instance.rivals:
             return Search.without_rivals(instance, plain_choice(instance))
-        until = began + FIRST * self._seconds
-
-        def in_time() -> bool:
-            return limits.in_time() and time.perf_counter() < until
-
-        return Search(instance, first_incumbent(instance, self._given(schema), in_time), started=began)
+        given = self._given(schema)
+        start = (0, plain_choice(instance)) if given is None else instance.choice(given)
+        small = instance.n_rows * instance.allowed.size < SMALL
+        work = partial(search_from, instance, *start, instance.seed, patience=BRIEF)
+        [found] = watch.run([lambda stop: work(stop=stop)], not small, FIRST * self._seconds)
+        return Search(instance, found.result(), started=began)
 
     def _given(self, schema: Schema) -> list[tuple[int, ...]] | None:
         """Parents of every variable in the structure to begin with."""

@@ -1,27 +1,51 @@
-"""One part of the search: relax it, take out options that cannot matter, and divide what is left."""
+"""Parts of the search: how they wait, and what becomes of one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.structure.exact.bound import Evaluated, Multipliers, branch_bound, evaluate, exact_multipliers
-from marginbayes.structure.exact.division import division
-from marginbayes.structure.exact.incumbent import Incumbent, climb_from, objective_of
+from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate, exact_multipliers
+from marginbayes.structure.exact.incumbent import Incumbent, climb_tolerance, objective_of
 from marginbayes.structure.exact.instance import Instance
 from marginbayes.structure.exact.proof import Fix
-from marginbayes.structure.exact.relaxation import Effort, Relaxed, Start, relax, restricted
 
-__all__ = ["Child", "Expansion", "Node", "expand"]
+if TYPE_CHECKING:
+    from marginbayes.kernels.exact_part import Expanded
+
+__all__ = ["Child", "Expansion", "Node", "Start", "expand"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+# Structures that are looked at one by one rather than by dividing a part further: of a whole problem as many as take no
+# longer than its relaxation, of a part fewer.
+MANY, WORK, FEW = 100_000, 2e7, 1000
 
-NOISE = 1e-3  # between shares that round to the same structure
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a relaxation begins: shares of some options, multipliers, and clusters of features that held cycles."""
+
+    slots: NDArray[np.int32]  # feature * number of options + option
+    values: NDArray[np.float32]
+    multipliers: Multipliers
+    clusters: Flags  # [cluster, feature]
+
+    @classmethod
+    def of(cls, shares: Floats, multipliers: Multipliers, clusters: Flags | None = None) -> Start:
+        """The start with these shares [feature, option]."""
+        slots = np.flatnonzero(shares).astype(np.int32)
+        clusters = np.zeros((0, len(shares)), bool) if clusters is None else clusters
+        return cls(slots, shares.reshape(-1)[slots].astype(np.float32), multipliers, clusters)
+
+    @property
+    def bytes(self) -> int:
+        """Memory in use, without the multipliers."""
+        return int(self.slots.nbytes + self.values.nbytes + self.clusters.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +83,7 @@ class Expansion:
 
     bound: float
     multipliers: Multipliers
+    listed: bool = False  # whether structures that they do not bound were looked at one by one
     fixes: list[Fix] = field(default_factory=list)
     fixed_bound: float = -np.inf  # no option that was taken out leads above this
     slots: tuple[int, ...] = ()  # of the division
@@ -68,94 +93,61 @@ class Expansion:
     found: Incumbent | None = None
 
 
-def expand(
-    instance: Instance,
-    node: Node,
-    cutoff: float,
-    effort: Effort,
-    climbs: bool,
-    in_time: Callable[[], bool],
-) -> Expansion:
+def expand(instance: Instance, node: Node, cutoff: float, is_root: bool, climbs: bool, stop: Ints) -> Expansion:
     """Relax a part and divide it, unless it holds nothing above the cutoff. Depends on its arguments alone."""
-    allowed = node.allowed(instance.allowed.shape)
-    out = Expansion(node.bound, node.start.multipliers)
-    found = evaluate(instance, node.top, node.start.multipliers)
-    if not _take_out(out, found, node.start.multipliers, allowed, cutoff):
-        return out
-    if (allowed.sum(axis=1) == 1).all():
-        return _settle(instance, node, allowed, out)
-    relaxed = relax(instance, node.top, allowed, node.start, found, cutoff, effort, in_time)
-    out.bound, out.multipliers = relaxed.bound, relaxed.multipliers
-    assert relaxed.multipliers.text  # made here, where other threads can work meanwhile
-    if relaxed.bound <= cutoff:
-        return out
-    if not in_time():
-        out.start, out.left = Start.of(relaxed.shares, relaxed.multipliers, relaxed.clusters), allowed
-        return out
-    if not _take_out(out, relaxed.evaluated, relaxed.multipliers, allowed, cutoff):
-        return out
-    rng = np.random.default_rng([node.part, instance.seed])
-    if climbs:
-        out.found = _rounded(instance, node.top, relaxed.shares, allowed, rng)
-    if (allowed.sum(axis=1) == 1).all():
-        return _settle(instance, node, allowed, out)
-    _divide(instance, node, relaxed, allowed, effort, out)
+    from marginbayes.kernels import exact_part as kernels
+    from marginbayes.kernels.exact_relax import INSIDE, ROOT
+    from marginbayes.kernels.exact_space import Multipliers as Pair
+
+    start, top = node.start, node.top
+    pair = Pair(start.multipliers.rows, start.multipliers.shares)
+    problem = kernels.Problem(
+        instance.base(top), instance.state(top), instance.root(top), cutoff, climb_tolerance(instance)
+    )
+    given = kernels.Given(node.allowed(instance.allowed.shape), start.slots, start.values, start.clusters, pair)
+    effort, most = (ROOT, _most(instance)) if is_root else (INSIDE, FEW)
+    seed = node.part * 1_000_003 + instance.seed
+    done = kernels.expand(instance.space, problem, given, effort, most, climbs, seed, stop)
+    if done.status == kernels.FULL:
+        raise instance.memory_limit()
+    multipliers = Multipliers(*done.multipliers) if done.relaxed else start.multipliers
+    fixes = _fixes(done.early, start.multipliers) + _fixes(done.late, multipliers)
+    out = Expansion(done.bound, multipliers, done.status == kernels.LISTED, fixes, done.fixed_bound)
+    if done.found.objective > -np.inf:
+        out.found = Incumbent(top, done.found.choice, done.found.objective)
+    if done.status == kernels.LAST:
+        _settle(instance, top, done.allowed, out)
+    elif done.status in (kernels.LEFT, kernels.DIVIDED):
+        out.start = Start.of(done.shares, multipliers, done.clusters)
+        out.left = done.allowed if done.status == kernels.LEFT else None
+    if done.status == kernels.DIVIDED:
+        _divide(instance, done, out)
     return out
 
 
-def _take_out(out: Expansion, found: Evaluated, multipliers: Multipliers, allowed: Flags, cutoff: float) -> bool:
-    """Take options out whose choice cannot lead above the cutoff, in place; whether anything is left above it."""
-    from marginbayes.kernels.branching import forced_bounds
-
-    forced = np.empty_like(found.values)
-    best = found.constant + forced_bounds(found.values, allowed, cutoff - found.constant, forced)
-    if best <= cutoff:
-        out.bound, out.multipliers = best, multipliers
-        return False
-    gone = allowed & (found.constant + forced <= cutoff)
-    if gone.any():
-        out.fixed_bound = max(out.fixed_bound, found.constant + float(forced[gone].max()))
-        out.fixes += [Fix(i, gone[i].copy(), multipliers) for i in np.flatnonzero(gone.any(axis=1)).tolist()]
-        allowed &= ~gone
-        if not allowed.any(axis=1).all():
-            out.bound, out.multipliers = -np.inf, multipliers
-            return False
-    return True
+def _divide(instance: Instance, done: Expanded, out: Expansion) -> None:
+    """Two children: one feature takes one of some options, or none of them."""
+    split = done.split
+    out.slots = tuple((split.feature * instance.n_options + np.flatnonzero(split.inside)).tolist())
+    within, without = done.allowed.copy(), done.allowed
+    within[split.feature] &= split.inside
+    without[split.feature] &= ~split.inside
+    out.children = [Child(True, within, split.within), Child(False, without, split.without)]
 
 
-def _settle(instance: Instance, node: Node, allowed: Flags, out: Expansion) -> Expansion:
+def _most(instance: Instance) -> int:
+    """Structures of a whole problem that are looked at one by one at most."""
+    return int(min(MANY, max(FEW, WORK / len(instance.samples.weights))))
+
+
+def _fixes(gone: Flags, multipliers: Multipliers) -> list[Fix]:
+    return [Fix(i, gone[i], multipliers) for i in np.flatnonzero(gone.any(axis=1)).tolist()]
+
+
+def _settle(instance: Instance, top: int, allowed: Flags, out: Expansion) -> None:
     """One structure is left: its own multipliers bound it by its objective."""
     choice = np.argmax(allowed, axis=1)
-    out.multipliers = exact_multipliers(instance, node.top, choice)
-    out.bound = branch_bound(evaluate(instance, node.top, out.multipliers), allowed)
-    out.children, out.start = [], None
+    out.multipliers = exact_multipliers(instance, top, choice)
+    out.bound = branch_bound(evaluate(instance, top, out.multipliers), allowed)
     if out.bound > -np.inf:
-        out.found = Incumbent(node.top, choice, objective_of(instance, node.top, choice))
-    return out
-
-
-def _rounded(
-    instance: Instance, top: int, shares: Floats, allowed: Flags, rng: np.random.Generator
-) -> Incumbent | None:
-    """The structure nearest to the shares, after a climb."""
-    from marginbayes.kernels.branching import option_bound
-
-    choice = np.empty(len(shares), np.int64)
-    weights = shares + NOISE * rng.random(shares.shape)
-    if option_bound(weights, allowed, choice, np.empty((0, shares.shape[1]))) == -np.inf:
-        return None
-    return climb_from(instance, top, instance.root(top), choice, rng)
-
-
-def _divide(instance: Instance, node: Node, relaxed: Relaxed, allowed: Flags, effort: Effort, out: Expansion) -> None:
-    """Two children: one feature takes one of some options, or none of them."""
-    feature, inside = division(instance, node.top, relaxed, allowed, effort.band)
-    out.slots = tuple((feature * instance.n_options + np.flatnonzero(inside)).tolist())
-    without, within = allowed.copy(), allowed.copy()
-    without[feature] &= ~inside
-    within[feature] &= inside
-    out.children = [
-        Child(True, within, branch_bound(relaxed.evaluated, within)),
-        Child(False, without, branch_bound(relaxed.evaluated, without)),
-    ]
-    out.start = Start.of(restricted(relaxed.shares, allowed), relaxed.multipliers, relaxed.clusters)
+        out.found = Incumbent(top, choice, objective_of(instance, top, choice))

@@ -3,8 +3,9 @@
 Every part of the search has a set of options for each feature. A part is divided by some options of one feature, its
 slots (feature * number of options + option): one piece takes none of them, the other one. Options may also be taken out
 of a part (a "fix") with multipliers whose bound, with that feature confined to those options, shows that nothing good
-is lost. A part that is not divided is closed by multipliers too. The largest bound over all fixes and all parts that
-are not divided is the bound of the whole.
+is lost. A part that is not divided is closed by multipliers too; if it is listed, structures that they do not bound
+were looked at one by one. The largest bound over all fixes and all parts that are not divided is the bound of the
+whole.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Proof:
     taken: list[bool] = field(default_factory=list)  # whether one of the slots is taken, or none
     fixes: list[list[tuple[int, int, int]]] = field(default_factory=list)  # (feature, options, multipliers)
     closed: list[int] = field(default_factory=list)  # multipliers of a part that is not divided, else -1
+    listed: list[int] = field(default_factory=list)  # parts
     multipliers: list[Multipliers] = field(default_factory=list)
     bytes: int = 0
     _known: dict[int, int] = field(default_factory=dict)
@@ -64,9 +66,11 @@ class Proof:
             self.fixes[part].append((entry.feature, bits(entry.options), self.position(entry.multipliers)))
             self.bytes += ENTRY_BYTES
 
-    def close(self, part: int, multipliers: Multipliers) -> None:
-        """These multipliers bound what the part holds."""
+    def close(self, part: int, multipliers: Multipliers, listed: bool = False) -> None:
+        """These multipliers bound what the part holds, or all but a few structures that were looked at."""
         self.closed[part] = self.position(multipliers)
+        if listed:
+            self.listed.append(part)
 
     def adopt(self, multipliers: Iterable[Multipliers]) -> None:
         """Take over multipliers, in the order in which an earlier record had them."""
@@ -91,6 +95,7 @@ class Proof:
             "taken": self.taken,
             "fixes": [[[f, hex(m), k] for f, m, k in part] for part in self.fixes],
             "closed": self.closed,
+            "listed": self.listed,
             "multipliers": [m.text for m in self.multipliers],
         }
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.data.blas import matrix_threads
 from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate
-from marginbayes.structure.exact.incumbent import Incumbent, iterated_search
+from marginbayes.structure.exact.incumbent import Incumbent, search_from
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
-from marginbayes.structure.exact.node import Expansion, Node, expand
+from marginbayes.structure.exact.node import Expansion, Node, Start, expand
 from marginbayes.structure.exact.proof import Proof
-from marginbayes.structure.exact.relaxation import Effort, Start
+from marginbayes.structure.exact.watch import Watch
 
 __all__ = ["Limits", "Search"]
 
-Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 
 # Parts that are worked on before the results are put together. Fixed, so that threads do not change the course.
 BATCH = 4
@@ -35,8 +34,6 @@ SMALL = 40
 TRACE_POINTS = 2000
 # Less than this, relative to the weight of the rows, is the rounding of a sum over them, which verification allows.
 ROUNDING = 1e-9
-ROOT = Effort(rounds=30, tolerance=1e-3)
-INSIDE = Effort(rounds=3, options=4)
 NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
 
 
@@ -69,6 +66,10 @@ class Search:
     seconds: float = 0.0  # of earlier runs
     started: float = field(default_factory=time.perf_counter)
     pace: float = 0.0  # seconds that a part of the last batch took
+
+    def __post_init__(self) -> None:
+        # A guess: so it takes about.
+        self.pace = 1e-8 * self.instance.n_rows * self.instance.allowed.size
 
     @classmethod
     def without_rivals(cls, instance: Instance, choice: NDArray[np.int64]) -> Search:
@@ -103,7 +104,7 @@ class Search:
 
     # -- beginning
 
-    def open_problems(self, limits: Limits) -> None:
+    def open_problems(self, limits: Limits, watch: Watch) -> None:
         """Open one part for each set of class parents; the first one's relaxation gives multipliers for all.
 
         All are on record before anything is worked on, which may end at any time.
@@ -118,7 +119,7 @@ class Search:
         if not others:
             self.push(first)
             return
-        self._advance([first], limits, None)
+        self._advance([first], limits, watch)
         advanced = [entry for entry in self.heap if entry[2].top == own]
         if advanced:
             seed = min(advanced)[2].start
@@ -126,14 +127,16 @@ class Search:
             self.heap = advanced + [(-node.bound, node.part, node) for node in better]
             heapq.heapify(self.heap)
 
-    def _polish(self, limits: Limits) -> None:
+    def _polish(self, limits: Limits, watch: Watch) -> None:
         """Look longer for a good structure: what can be cut off hangs on it."""
-        until, rng = time.perf_counter() + limits.polish, np.random.default_rng([self.instance.seed, 1])
+        best, seed = self.incumbent, self.instance.seed + 1
 
-        def in_time() -> bool:
-            return limits.in_time() and time.perf_counter() < until
+        def work(stop: Ints) -> Incumbent:
+            return search_from(self.instance, best.top, best.choice, seed, stop)
 
-        self.incumbent = iterated_search(self.instance, self.incumbent, rng, in_time=in_time)
+        [done] = watch.run([work], apart=True, seconds=limits.polish)
+        if done.result().objective > best.objective:
+            self.incumbent = done.result()
 
     def _root(self, part: int, top: int, start: Start) -> Node:
         """All structures of a set of class parents."""
@@ -143,19 +146,18 @@ class Search:
 
     # -- the loop
 
-    def run(self, limits: Limits, n_jobs: int, tick: Callable[[], None]) -> str:
+    def run(self, limits: Limits, watch: Watch, tick: Callable[[], None]) -> str:
         """Work until a limit; why it ended. `tick` is called whenever everything is on record."""
         try:
-            with _pool(n_jobs) as pool:
-                if not self.proof.parent:
-                    self.open_problems(limits)
-                    tick()
-                while (status := self._status(limits)) is None:
-                    before = self.nodes
-                    self._step(limits, pool)
-                    if before < SMALL <= self.nodes:
-                        self._polish(limits)
-                    tick()
+            if not self.proof.parent:
+                self.open_problems(limits, watch)
+                tick()
+            while (status := self._status(limits)) is None:
+                before = self.nodes
+                self._step(limits, watch)
+                if before < SMALL <= self.nodes:
+                    self._polish(limits, watch)
+                tick()
         except MemoryLimit as error:
             return f"memory limit: {error}"
         return status
@@ -185,36 +187,33 @@ class Search:
         """Parts that hold nothing above this are of no interest."""
         return self.incumbent.objective + self.tolerance(limits.gap) / 2
 
-    def _step(self, limits: Limits, pool: ThreadPoolExecutor | None) -> None:
+    def _step(self, limits: Limits, watch: Watch) -> None:
         cutoff = self._cutoff(limits)
         batch: list[Node] = []
         while self.heap and len(batch) < BATCH and -self.heap[0][0] > cutoff:
             batch.append(self._pop())
-        self._advance(batch, limits, pool)
+        self._advance(batch, limits, watch)
 
-    def _advance(self, batch: list[Node], limits: Limits, pool: ThreadPoolExecutor | None) -> None:
+    def _advance(self, batch: list[Node], limits: Limits, watch: Watch) -> None:
         """Work on parts that are taken off the heap; whatever happens, what became of each is put back."""
         cutoff = self._cutoff(limits)
-        climbs = [self.nodes + k < EAGER or (self.nodes + k) % SELDOM == 0 for k in range(len(batch))]
 
-        def work(node: Node, climb: bool) -> tuple[Expansion | None, float]:
-            began = time.perf_counter()
-            if not limits.in_time():
+        def work(k: int, stop: Ints) -> tuple[Expansion | None, float]:
+            began, node, number = time.perf_counter(), batch[k], self.nodes + k
+            if stop[0]:
                 return None, 0.0
-            effort = ROOT if self.proof.parent[node.part] < 0 else INSIDE
-            out = expand(self.instance, node, cutoff, effort, climb, limits.in_time)
+            climbs = number < EAGER or number % SELDOM == 0
+            is_root = self.proof.parent[node.part] < 0
+            out = expand(self.instance, node, cutoff, is_root, climbs, stop)
             return out, time.perf_counter() - began
 
-        done: list[Expansion | None] = [None] * len(batch)
-        run = pool.map if pool and self.pace > WORTH_THREADS else map
-        spent = 0.0
+        done: list[Future[tuple[Expansion | None, float]]] = []
         try:
-            for k, (out, seconds) in enumerate(run(work, batch, climbs)):
-                done[k] = out
-                spent += seconds
+            done = watch.run([partial(work, k) for k in range(len(batch))], apart=self.pace > WORTH_THREADS)
+            self.pace = sum(future.result()[1] for future in done) / len(batch)
         finally:
-            self.pace = spent / max(1, len(batch))
-            for node, out in zip(batch, done, strict=True):
+            fine = [future.result()[0] if future.exception() is None else None for future in done]
+            for node, out in zip(batch, fine or [None] * len(batch), strict=True):
                 self._put(node, out, cutoff)
 
     def _put(self, node: Node, out: Expansion | None, cutoff: float) -> None:
@@ -231,7 +230,7 @@ class Search:
         if out.found is not None and out.found.objective > self.incumbent.objective:
             self.incumbent = out.found
         if out.start is None:
-            self._close(node.part, out.multipliers, out.bound)
+            self._close(node.part, out.multipliers, out.bound, out.listed)
         for child in out.children:
             assert out.start is not None
             part = self.proof.add(node.part, out.slots, child.taken)
@@ -240,8 +239,8 @@ class Search:
                 continue
             self.push(Node.of(part, node.top, child.allowed, child.bound, out.start))
 
-    def _close(self, part: int, multipliers: Multipliers, bound: float) -> None:
-        self.proof.close(part, multipliers)
+    def _close(self, part: int, multipliers: Multipliers, bound: float, listed: bool = False) -> None:
+        self.proof.close(part, multipliers, listed)
         self.pruned = max(self.pruned, bound)
 
     def push(self, node: Node) -> None:
@@ -273,14 +272,3 @@ def _thinned(trace: list[tuple[float, float, float]], most: int) -> list[tuple[f
     times = np.log(np.maximum([seconds for seconds, _, _ in trace], 1e-3))
     wanted = np.linspace(times[0], times[-1], most)
     return [trace[k] for k in np.unique(np.searchsorted(times, wanted))]
-
-
-@contextmanager
-def _pool(n_jobs: int) -> Iterator[ThreadPoolExecutor | None]:
-    """Threads for the parts of a batch, or none; inside, the matrix library works on one thread for each."""
-    with matrix_threads(1):
-        if n_jobs <= 1:
-            yield None
-            return
-        with ThreadPoolExecutor(n_jobs) as pool:
-            yield pool

@@ -1,0 +1,159 @@
+"""Parts of a record that were finished off: structures that multipliers do not bound are looked at one by one.
+
+Multipliers make a value of every option, and the sum of a structure's values bounds its soft margin. Whatever sum is
+above the claimed bound belongs to a structure that has to be looked at.
+
+A sum is at most that of the best branching less what each option costs: let the root and the features be nodes, and
+subtract from all edges that enter a node the value of the best of them; where the best edges close a cycle, take its
+nodes as one and do so again, until they close none. Every structure enters each feature once, and each set of several
+at least once, for which what was subtracted is not positive. So the sum of all that was subtracted is the best sum, and
+what is left of the value of an edge is, with the sign changed, what it costs at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.verification.document import CertificateError
+from marginbayes.verification.exact_margin_bound import Margins
+
+__all__ = ["best_unbounded", "option_costs"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+# Numbers that are worked on at a time, and structures that are looked at, beyond which a record is refused.
+AT_ONCE, MOST = 1 << 22, 5_000_000
+
+
+def option_costs(values: Floats, options: Flags) -> tuple[float, Floats]:
+    """Greatest sum of values over acyclic choices of options, and what each option [feature, option] costs at least."""
+    n = len(values)
+    chosen = np.where(options, values, -np.inf)
+    best_alone = chosen[:, :2].max(axis=1)
+    left = np.vstack([chosen[:, 2:].T, best_alone])  # [parent, child], the root last
+    left[np.arange(n), np.arange(n)] = -np.inf
+    group, total, fresh = np.arange(n + 1), 0.0, list(range(n))
+    while fresh:
+        for g in fresh:
+            inside = group == g
+            entering = np.ix_(~inside, np.flatnonzero(inside[:n]))
+            best = float(left[entering].max(initial=-np.inf))
+            if best == -np.inf:
+                return -np.inf, np.full(values.shape, np.inf)
+            total += best
+            left[entering] -= best
+        fresh = _merged(left, group, n)
+    costs = np.full(values.shape, np.inf)
+    with np.errstate(invalid="ignore"):
+        alone = left[n][:, None] + chosen[:, :2] - best_alone[:, None]
+    costs[:, 2:], costs[:, :2] = -left[:n].T, -alone
+    costs[~options] = np.inf
+    return total, costs
+
+
+def _merged(left: Floats, group: Ints, root: int) -> list[int]:
+    """Take the groups on a cycle of best edges as one, in place; that group, or none where there is no cycle."""
+    above: dict[int, int] = {}
+    for g in np.unique(group[:root]).tolist():
+        inside = group == g
+        outside = np.where(inside[:, None], -np.inf, left)[:, inside[:root]]
+        above[g] = int(group[int(outside.max(axis=1).argmax())])
+    for start in above:
+        way = [start]
+        while way[-1] in above and above[way[-1]] not in way:
+            way.append(above[way[-1]])
+        if way[-1] in above:
+            cycle = way[way.index(above[way[-1]]) :]
+            group[np.isin(group, cycle)] = cycle[0]
+            return [cycle[0]]
+    return []
+
+
+@dataclass
+class Begun:
+    """Structures of which the first features have chosen: what is left of the budget, choices, margins of all rows."""
+
+    left: Floats
+    choice: Ints
+    margins: Floats
+
+    @classmethod
+    def joined(cls, parts: Sequence[Begun]) -> Begun:
+        """All of them."""
+        return cls(
+            np.concatenate([part.left for part in parts]),
+            np.concatenate([part.choice for part in parts]),
+            np.concatenate([part.margins for part in parts]),
+        )
+
+    def halves(self) -> list[Begun]:
+        """The same in two parts."""
+        middle = len(self.left) // 2
+        return [
+            Begun(self.left[part], self.choice[part], self.margins[part])
+            for part in (slice(middle), slice(middle, None))
+        ]
+
+
+def best_unbounded(
+    margins: Margins, top: tuple[int, ...], linear: tuple[float, Floats], options: Flags, claimed: float
+) -> float:
+    """Bound of the structures with these options: the claim, or the best soft margin of those it does not hold for."""
+    (constant, values), rows = linear, np.arange(margins.n_rows)
+    best, costs = option_costs(values, options)
+    budget = constant + best - claimed
+    if not budget > 0:
+        return constant + best
+    order = np.argsort((costs < budget).sum(axis=1), kind="stable")
+    near = [np.flatnonzero(own < budget).tolist() for own in costs]
+    columns = {(i, o): margins.column(i, o, rows) for i, own in enumerate(near) for o in own}
+    # What the features that come later can add to each row at most.
+    gains = [np.zeros(margins.n_rows)]
+    for i in order[::-1].tolist():
+        own = [column for (feature, _), column in columns.items() if feature == i]
+        gains.insert(0, gains[0] + (np.max(own, axis=0) if own else -np.inf))
+    found, seen = claimed, 0
+    begun = Begun(np.array([budget]), np.full((1, len(values)), -1), margins.base(top)[None])
+    waiting = [(0, begun)]
+    while waiting:
+        depth, part = waiting.pop()
+        if depth == len(order):
+            found = max(found, float(_hinges(margins, part.margins).max()))
+            continue
+        i = int(order[depth])
+        own_options = [o for feature, o in columns if feature == i]
+        if part.margins.size * len(own_options) > AT_ONCE and len(part.left) > 1:
+            waiting += [(depth, half) for half in part.halves()]
+            continue
+        more = Begun.joined([_taking(part, i, o, costs[i, o], columns[i, o]) for o in own_options])
+        hopeful = _hinges(margins, more.margins + gains[depth + 1]) > claimed
+        seen += int(hopeful.sum())
+        if hopeful.any():
+            waiting.append((depth + 1, Begun(more.left[hopeful], more.choice[hopeful], more.margins[hopeful])))
+        if seen > MOST:
+            raise CertificateError(f"a part of the record leaves more than {MOST} structures to look at")
+    return found
+
+
+def _hinges(margins: Margins, of: Floats) -> Floats:
+    """Soft margins of some structures, from the margins of all rows."""
+    low = of.reshape(len(of), len(margins.weights), margins.rivals).min(axis=2, initial=np.inf)
+    return np.asarray(np.minimum(margins.gamma, low) @ margins.weights)
+
+
+def _taking(part: Begun, i: int, option: int, cost: float, column: Floats) -> Begun:
+    """Structures whose next feature takes an option, without those that are beyond the budget or have a cycle."""
+    fine = part.left > cost
+    node = np.full(len(fine), option - 2)
+    for _ in range(part.choice.shape[1]):
+        fine &= node != i
+        node = np.where(node >= 0, part.choice[np.arange(len(node)), node] - 2, -1)
+    choice = part.choice[fine]
+    choice[:, i] = option
+    return Begun(part.left[fine] - cost, choice, part.margins[fine] + column)
