@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from marginbayes.structure import Constraints
+from marginbayes.structure.exact import node
 from marginbayes.structure.exact.learner import ExactMargin
 from marginbayes.verification import CertificateError, verify
 from marginbayes.verification.document import seal
@@ -23,8 +24,12 @@ def proved():
     """A problem with a tree of some depth, its document, and the data."""
     schema, rows = random_problem(9, [3, 3, 3, 3, 2, 3], 80)
     constraints = Constraints(forbidden=[("v1", "v2")])
-    found = ExactMargin(p=0.8, class_parents=1, constraints=constraints).learn(schema, rows)
+    with pytest.MonkeyPatch.context() as patch:  # a list would make the tree shallow
+        patch.setattr(node, "MANY", 0)
+        patch.setattr(node, "FEW", 0)
+        found = ExactMargin(p=0.8, class_parents=1, constraints=constraints).learn(schema, rows)
     assert found.certificate.status == "optimal"
+    assert found.certificate.evidence["nodes"] > 20
     return found.certificate.to_document(), rows
 
 

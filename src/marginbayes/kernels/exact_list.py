@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+# Of so many structures it pays to ask early what their samples lack at least.
+PAYS = 1000
+
 
 class Candidates(NamedTuple):
     """Options of each feature that are within the budget, cheapest first; features in ascending number of them."""
@@ -134,8 +137,8 @@ def _last_options(of: Candidates, choice: Ints, left: float, free: Flags) -> int
 
 
 @njit(cache=True, nogil=True)
-def _are_few(of: Candidates, budget: float, most: int) -> bool:
-    """Whether at most so many structures are within the budget; those that begin alike count at each feature."""
+def _counted(of: Candidates, budget: float, most: int) -> int:
+    """Structures within the budget, counted up to the most; those that begin alike count at each feature once more."""
     last = len(of.features) - 1
     choice, at = np.full(last + 1, -1), np.full(last + 1, -1)
     left, free = np.empty(last + 1), np.empty(of.costs.shape[1], np.bool_)
@@ -149,7 +152,7 @@ def _are_few(of: Candidates, budget: float, most: int) -> bool:
             count += 1
         else:
             depth -= 1
-    return count <= most
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -162,7 +165,10 @@ def best_listed(
     where there is none, else `best` receives the structure.
     """
     of, last = _candidates(reduced, budget), len(best) - 1
-    if last < 0 or of.counts[of.features[0]] == 0 or not _are_few(of, budget, most):
+    if last < 0 or of.counts[of.features[0]] == 0:
+        return -1.0
+    count = _counted(of, budget, most)
+    if count > most:
         return -1.0
     states, choice = np.empty((last + 1, *base.shape)), np.full(last + 1, -1)
     states[last] = base
@@ -170,7 +176,7 @@ def best_listed(
         add_option(data, states[last], i, of.options[i, 0], 1.0)
     # Samples that lack most in the cheapest structure lack much in others.
     order = np.argsort(-sample_losses(data, states[last], gamma))
-    gains = _gains(data, base, of)
+    gains = _gains(data, base, of) if count > PAYS else np.empty((0, *base.shape))
     at, left, free = np.full(last + 1, -1), np.empty(last + 1), np.empty(reduced.shape[1], np.bool_)
     states[0], left[0], depth, least = base, budget, 0, np.inf
     while depth >= 0:
@@ -186,8 +192,9 @@ def best_listed(
             i = of.features[depth]
             states[depth + 1] = states[depth]
             add_option(data, states[depth + 1], i, choice[i], 1.0)
-            if not _is_hopeless(data, states[depth + 1], gains[depth + 1], order, gamma, min(limit, least)):
-                depth += 1
+            depth += 1
+            if count > PAYS and _is_hopeless(data, states[depth], gains[depth], order, gamma, min(limit, least)):
+                depth -= 1
         else:
             depth -= 1
     return float(least)

@@ -27,6 +27,8 @@ NOISE = 1e-3  # between shares that round to the same structure
 # What became of a part: its multipliers close it, all structures that they do not bound were looked at, it is divided,
 # one structure is left of it, it stays open with a better bound because time is over, or memory is.
 CLOSED, LISTED, DIVIDED, LAST, LEFT, FULL = 0, 1, 2, 3, 4, 5
+# A relaxation of more rounds is worth a look for a list after the first of them, which may be shorter by this factor.
+BRIEF, MUCH = 3, 50
 
 
 class Problem(NamedTuple):
@@ -154,6 +156,24 @@ def _listed(space: Space, of: Problem, by: Relaxed, allowed: Flags, most: int) -
 
 
 @njit(cache=True, nogil=True)
+def _relaxed(
+    space: Space, of: Problem, part: Part, effort: Effort, most: int, stop: Ints
+) -> tuple[Relaxed, bool, Found]:
+    """The relaxation of a part; if that takes many rounds, whether few structures are above the cutoff after one."""
+    found = Found(np.zeros(len(part.allowed), np.int64), -np.inf)
+    if effort.rounds <= BRIEF:
+        return relax(space, of.base, part, of.cutoff, effort, stop), False, found
+    brief = Effort(1, effort.options, effort.tolerance, effort.steps, effort.band)
+    new, few = relax(space, of.base, part, of.cutoff, brief, stop), False
+    if new.fits and new.bound > of.cutoff:
+        few, found = _listed(space, of, new, part.allowed, most // MUCH)
+    if new.fits and new.bound > of.cutoff and not few and not stop[0]:
+        part = Part(part.allowed, new.shares, new.clusters, new.multipliers, new.constant, new.values)
+        new = relax(space, of.base, part, of.cutoff, effort, stop)
+    return new, few, found
+
+
+@njit(cache=True, nogil=True)
 def _side(by: Relaxed, allowed: Flags, feature: int, inside: Flags, taken: bool) -> float:
     """Bound of the structures whose divided feature takes one of the options inside, or none of them."""
     options, none = allowed.copy(), np.empty((0, allowed.shape[1]))
@@ -208,12 +228,14 @@ def expand(
     for e in range(len(given.slots)):
         shares[given.slots[e] // k, given.slots[e] % k] = given.values[e]
     part = Part(allowed, restricted(shares, allowed), given.clusters, by, constant, values)
-    new = relax(space, of.base, part, of.cutoff, effort, stop)
-    status, bound, found = CLOSED, new.bound, none
+    new, few, found = _relaxed(space, of, part, effort, most, stop)
+    status, bound = CLOSED, new.bound
     if not new.fits:
         status = FULL
     elif bound > of.cutoff and stop[0]:
         status = LEFT
+    elif few:
+        status, bound = LISTED, max(of.cutoff, found.objective) + rounding(space, of.base)
     elif bound > of.cutoff:
         bound, more = _take_out(new.constant, new.values, allowed, of.cutoff, late)
         fixed = max(fixed, more)

@@ -7,7 +7,7 @@ features alone must be acyclic, which makes every choice a branching.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -64,8 +64,7 @@ class Instance:
     redundant: tuple[tuple[int, int, int], ...]
     max_memory: float
     seed: int = 0
-    _bases: dict[int, Floats] = field(default_factory=dict)
-    _states: dict[int, Floats] = field(default_factory=dict)
+    _known: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -99,23 +98,25 @@ class Instance:
 
     def base(self, top: int) -> Floats:
         """Margin of every row by the class alone, with the parents of the class at this position of `tops`."""
-        return _remembered(self._bases, top, lambda: self._base(self.tops[top]))
+        return self._alone(top)[0]
 
     def state(self, top: int) -> Floats:
         """Score of every class, or binary margin, of each sample by the class alone."""
-        return _remembered(
-            self._states, top, lambda: self._scores(self.tops[top]).reshape(len(self.samples.weights), -1)
-        )
+        return self._alone(top)[1]
 
-    def _scores(self, parents: Sequence[int]) -> Floats:
-        return family_scores(self.samples, 0, parents, self.margin == "sbm", self.smoothing)
-
-    def _base(self, parents: Sequence[int]) -> Floats:
-        scores = self._scores(parents)
-        if self.margin == "sbm":
-            return scores
-        sample, own, rival = margin_rows(self.samples, "sm")
-        return np.asarray(scores[sample, own] - scores[sample, rival])
+    def _alone(self, top: int) -> tuple[Floats, Floats]:
+        """Margins of rows and scores by the class alone; threads may make them twice."""
+        found = self._known.get(top)
+        if found is None:
+            binary, n = self.margin == "sbm", len(self.samples.weights)
+            scores = family_scores(self.samples, 0, self.tops[top], binary, self.smoothing)
+            sample, own, rival = margin_rows(self.samples, self.margin)
+            base = scores if binary else np.asarray(scores[sample, own] - scores[sample, rival])
+            found = base, scores.reshape(n, -1)
+            if len(self._known) >= KEPT_BASES:
+                self._known.clear()
+            self._known[top] = found
+        return found
 
     def root(self, top: int) -> Flags:
         """Options of all features in the problem of these class parents."""
@@ -174,17 +175,6 @@ class Instance:
             option = max(own) + 1 if own else 0  # the class is 0, and a feature above it
             chosen[i] = same.get((i, option), option)
         return self.tops.index(tuple(sorted(parents[0]))), chosen
-
-
-def _remembered(known: dict[int, Floats], key: int, make: Callable[[], Floats]) -> Floats:
-    """What is known for this key, made where it is not; threads may make it twice."""
-    found = known.get(key)
-    if found is None:
-        found = make()
-        if len(known) >= KEPT_BASES:
-            known.clear()
-        known[key] = found
-    return found
 
 
 def make_instance(

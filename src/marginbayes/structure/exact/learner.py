@@ -10,8 +10,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from joblib import cpu_count, effective_n_jobs
-
 from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
@@ -167,7 +165,7 @@ class ExactMargin(StructureLearner):
             instance = self._instance(schema, rows)
             nodes = math.inf if self.node_limit is None else self.node_limit
             limits = Limits(float(self.gap), nodes, began + self._seconds, FIRST * self._seconds, wished)
-            with watching(self._threads, limits.in_time) as watch:
+            with watching(self.n_jobs, limits.in_time) as watch:
                 search = file.resume(instance, limits.gap) or self._begin(instance, schema, watch, began)
                 try:
                     status = search.run(limits, watch, self._ticker(search, file))
@@ -290,10 +288,6 @@ class ExactMargin(StructureLearner):
             "nodes": search.nodes,
             "proof": search.closed_proof().evidence(),
         }
-
-    @property
-    def _threads(self) -> int:
-        return int(cpu_count() if self.n_jobs is None else effective_n_jobs(self.n_jobs))
 
     @property
     def _seconds(self) -> float:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
+from joblib import cpu_count, effective_n_jobs
 from numpy.typing import NDArray
 
 from marginbayes.data.blas import matrix_threads
@@ -26,9 +27,10 @@ GLANCE = 0.05
 class Watch:
     """Threads for compiled work, which is given one number to look at, and ends when that is set."""
 
-    def __init__(self, pool: ThreadPoolExecutor, in_time: Callable[[], bool]) -> None:
+    def __init__(self, n_jobs: int | None, in_time: Callable[[], bool]) -> None:
         self.in_time = in_time
-        self._pool = pool
+        self._n_jobs = n_jobs
+        self._pool: ThreadPoolExecutor | None = None
 
     def run(self, works: Sequence[Work[Result]], apart: bool, seconds: float = math.inf) -> list[Future[Result]]:
         """All of the work, done, or stopped after so many seconds, or when time is over.
@@ -40,6 +42,8 @@ class Watch:
         if not apart:
             return [_done(work, stop) for work in works]
         until = time.perf_counter() + seconds
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(cpu_count() if self._n_jobs is None else effective_n_jobs(self._n_jobs))
         begun = [self._pool.submit(work, stop) for work in works]
         try:
             while wait(begun, timeout=GLANCE).not_done:
@@ -49,6 +53,11 @@ class Watch:
             stop[0] = 1
             wait(begun)
         return begun
+
+    def end(self) -> None:
+        """Let the threads go."""
+        if self._pool is not None:
+            self._pool.shutdown()
 
 
 def _done(work: Work[Result], stop: NDArray[np.int64]) -> Future[Result]:
@@ -61,7 +70,11 @@ def _done(work: Work[Result], stop: NDArray[np.int64]) -> Future[Result]:
 
 
 @contextmanager
-def watching(n_jobs: int, in_time: Callable[[], bool]) -> Iterator[Watch]:
-    """A watch over so many threads; inside, the matrix library works on one thread for each."""
-    with matrix_threads(1), ThreadPoolExecutor(n_jobs) as pool:
-        yield Watch(pool, in_time)
+def watching(n_jobs: int | None, in_time: Callable[[], bool]) -> Iterator[Watch]:
+    """A watch over so many threads, None for all cores; inside, the matrix library works on one thread for each."""
+    watch = Watch(n_jobs, in_time)
+    with matrix_threads(1):
+        try:
+            yield watch
+        finally:
+            watch.end()
