@@ -1,0 +1,205 @@
+"""The strong modes of the rows in compiled code: which they are, and their matrix.
+
+The same as in `solvers.entropic_modes`, for few rows and one thread.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.margins import class_scores
+from marginbayes.kernels.margins_groups import group_sums
+from marginbayes.kernels.margins_system import curvature_diagonal, leverages, mode_blocks
+from marginbayes.kernels.path_values import Floats, Given, Ints, Local, class_sums
+
+__all__ = ["Modes", "mode_matrix"]
+
+# A mode is factorised if its curvature exceeds that of the diagonal by this factor.
+STRONG = 1.0
+
+
+class Modes(NamedTuple):
+    """Rows and class pairs of the strong modes, and the inverse of everything else as diagonal and groups."""
+
+    rows: Ints
+    first: Ints
+    second: Ints
+    starts: Ints
+    inverse: Floats
+    pull: Floats
+    scale: Floats
+
+
+@njit(cache=True, nogil=True)
+def _pick(g: Given, sums: Floats, others: Floats, top: Ints, most: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """The strong modes in the order of their rows, that of the own class first, and where each row's begin."""
+    values = np.concatenate((sums, others.ravel()))
+    strong = values[values > STRONG]
+    bar = STRONG
+    if len(strong) > most:
+        bar = np.sort(strong)[len(strong) - most]
+    count = (values > bar).sum()
+    rows, first, second = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    starts, n_rows, at = np.empty(count + 1, np.int64), 0, 0
+    for n in range(len(sums)):
+        begin = at
+        if sums[n] > bar:
+            rows[at], first[at], second[at] = n, g.labels[n], top[n]
+            at += 1
+        for c in range(others.shape[1]):
+            if others[n, c] > bar:
+                rows[at], first[at], second[at] = n, top[n], c
+                at += 1
+        if at > begin:
+            starts[n_rows] = begin
+            n_rows += 1
+    starts[n_rows] = at
+    return rows, first, second, starts[: n_rows + 1]
+
+
+@njit(cache=True, nogil=True)
+def _leverages(g: Given, k: Local, diagonal: Floats) -> tuple[Floats, Floats, Ints]:
+    """Curvature of each mode of a row in units of this diagonal; and the top rival of each row."""
+    softness, others = np.empty_like(k.theta), np.empty_like(k.theta)
+    sums, top = np.empty(len(k.tau)), np.empty(len(k.tau), np.int64)
+    class_scores(g.cells, 1.0 / diagonal, softness)
+    leverages(g.labels, k.theta, k.tau, k.total, softness, top, sums, others)
+    return sums, others, top
+
+
+@njit(cache=True, nogil=True)
+def _choose(g: Given, k: Local, most: int) -> Modes:
+    """The strong modes at a point, at most so many; the rest of the inverse is not known yet."""
+    by_row = np.empty_like(k.theta)
+    curvature_diagonal(g.labels, k.theta, k.tau, k.total, by_row)
+    diagonal = np.maximum(class_sums(g, by_row), 0.0)
+    sums, others, top = _leverages(g, k, k.h)
+    if (sums > STRONG).sum() + (others > STRONG).sum() > most:
+        sums, others, top = _leverages(g, k, k.h + diagonal)
+    rows, first, second, starts = _pick(g, sums, others, top, most)
+    return Modes(rows, first, second, starts, diagonal, np.empty_like(diagonal), np.ones(len(rows)))
+
+
+@njit(cache=True, nogil=True)
+def _rest(g: Given, k: Local, modes: Modes, blocks: Floats) -> None:
+    """Set the inverse of diagonal and groups without the modes; `inverse` holds the diagonal of all rows before."""
+    by_row = np.zeros_like(k.theta)
+    for i in range(len(modes.starts) - 1):
+        by_row[modes.rows[modes.starts[i]]] = blocks[i]
+    strong, inverse, pull = class_sums(g, by_row), modes.inverse, modes.pull
+    for i in range(len(inverse)):
+        for c in range(inverse.shape[1]):
+            left = max(inverse[i, c] - strong[i, c], 1e-12 * inverse[i, c])
+            inverse[i, c] = 1.0 / (k.h[i, c] + left)
+            pull[i, c] = k.h[i, c] * inverse[i, c]
+    scale = np.empty_like(k.kappa)
+    group_sums(k.h * pull, g.chunks, g.pooled, scale)
+    for i in range(len(pull)):
+        for c in range(pull.shape[1]):
+            pull[i, c] /= np.sqrt(k.kappa[g.chunks[i], c] + scale[g.chunks[i], c])
+
+
+@njit(cache=True, nogil=True)
+def _image(g: Given, modes: Modes, bounds: Ints, row: int, c: int, out: Floats) -> None:
+    """Write the inverse of diagonal and groups times the cells of a row in one class; groups over classes apart."""
+    out[:] = 0.0
+    for f in range(g.cells.shape[1]):
+        a = g.cells[row, f]
+        if a < 0:
+            continue
+        chunk = g.chunks[a]
+        if chunk >= g.pooled:
+            own = modes.pull[a, c]
+            for b in range(bounds[chunk], bounds[chunk + 1]):
+                out[b] = -own * modes.pull[b, c]
+        out[a] += modes.inverse[a, c]
+
+
+@njit(cache=True, nogil=True)
+def _members(g: Given, modes: Modes, c: int) -> tuple[Ints, Floats, Ints, Ints, NDArray[np.uint32]]:
+    """Modes with a class, their signs, the places of their rows; these rows, and their cells by block.
+
+    A missing cell is the one behind all others.
+    """
+    size = len(modes.rows)
+    at, places, rows = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    signs = np.empty(size)
+    count, n_rows = 0, 0
+    for i in range(size):
+        if modes.first[i] == c or modes.second[i] == c:
+            if n_rows == 0 or rows[n_rows - 1] != modes.rows[i]:
+                rows[n_rows] = modes.rows[i]
+                n_rows += 1
+            at[count], places[count] = i, n_rows - 1
+            signs[count] = 1.0 if modes.first[i] == c else -1.0
+            count += 1
+    cells = np.empty((g.cells.shape[1], n_rows), np.uint32)
+    for f in range(len(cells)):
+        for r in range(n_rows):
+            cell = g.cells[rows[r], f]
+            cells[f, r] = cell if cell >= 0 else len(g.counts)
+    return at[:count], signs[:count], places[:count], rows[:n_rows], cells
+
+
+@njit(cache=True, nogil=True)
+def _add_class(g: Given, modes: Modes, bounds: Ints, c: int, matrix: Floats) -> None:
+    """Add to the lower triangle the inner products of the modes in one class."""
+    at, signs, places, rows, cells = _members(g, modes, c)
+    image, inner, last = np.empty(len(g.counts) + 1), np.empty(len(rows)), -1
+    for i in range(len(at)):
+        place, line = places[i], matrix[at[i]]
+        if place != last:
+            last = place
+            _image(g, modes, bounds, rows[place], c, image)
+            inner[: place + 1] = 0.0
+            for f in range(len(cells)):
+                block = cells[f]
+                for r in range(place + 1):
+                    inner[r] += image[block[r]]
+        for j in range(i + 1):
+            line[at[j]] += signs[i] * signs[j] * inner[places[j]]
+
+
+@njit(cache=True, nogil=True)
+def _add_products(g: Given, modes: Modes, matrix: Floats) -> None:
+    """Add to the lower triangle the inner products of the modes: first less second class."""
+    bounds = np.zeros(g.chunks[-1] + 2, np.int64)
+    for i in range(len(g.counts)):
+        bounds[g.chunks[i] + 1] = i + 1
+    for c in range(g.counts.shape[1]):
+        _add_class(g, modes, bounds, c, matrix)
+    # All classes of a cell in the first block are one group.
+    pulls = np.zeros(len(modes.rows))
+    for i in range(len(pulls)):
+        cell = g.cells[modes.rows[i], 0]
+        if cell >= 0:
+            pulls[i] = modes.pull[cell, modes.first[i]] - modes.pull[cell, modes.second[i]]
+        for j in range(i + 1):
+            if g.cells[modes.rows[j], 0] == cell:
+                matrix[i, j] -= pulls[i] * pulls[j]
+
+
+@njit(cache=True, nogil=True)
+def mode_matrix(g: Given, k: Local, most: int, ridge: float, memory: Floats) -> tuple[Modes, Floats]:
+    """The strong modes, at most so many, and the lower triangle of their matrix, written into the memory.
+
+    It is scaled to a diagonal of ones, to which the ridge is added.
+    """
+    modes = _choose(g, k, most)
+    size = len(modes.rows)
+    matrix = memory[: size * size].reshape(size, size)
+    matrix[:] = 0.0
+    blocks = np.zeros((len(modes.starts) - 1, k.theta.shape[1]))
+    mode_blocks(modes.starts, modes.rows, modes.first, modes.second, g.labels, k.theta, k.tau, matrix, blocks)
+    _rest(g, k, modes, blocks)
+    _add_products(g, modes, matrix)
+    for i in range(size):
+        modes.scale[i] = 1.0 / np.sqrt(matrix[i, i])
+        for j in range(i + 1):
+            matrix[i, j] *= modes.scale[i] * modes.scale[j]
+        matrix[i, i] += ridge
+    return modes, matrix
