@@ -35,14 +35,25 @@ class Modes(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def _count(values: Floats, others: Floats, bar: float) -> int:
+    """How many values are above a bar."""
+    count = 0
+    for n in range(len(values)):
+        if values[n] > bar:
+            count += 1
+        for c in range(others.shape[1]):
+            if others[n, c] > bar:
+                count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
 def _pick(g: Given, sums: Floats, others: Floats, top: Ints, most: int) -> tuple[Ints, Ints, Ints, Ints]:
     """The strong modes in the order of their rows, that of the own class first, and where each row's begin."""
-    values = np.concatenate((sums, others.ravel()))
-    strong = values[values > STRONG]
     bar = STRONG
-    if len(strong) > most:
-        bar = np.sort(strong)[len(strong) - most]
-    count = (values > bar).sum()
+    while _count(sums, others, bar) > most:
+        bar *= 1.25
+    count = _count(sums, others, bar)
     rows, first, second = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     starts, n_rows, at = np.empty(count + 1, np.int64), 0, 0
     for n in range(len(sums)):
@@ -63,25 +74,34 @@ def _pick(g: Given, sums: Floats, others: Floats, top: Ints, most: int) -> tuple
 
 @njit(cache=True, nogil=True)
 def _leverages(g: Given, k: Local, diagonal: Floats) -> tuple[Floats, Floats, Ints]:
-    """Curvature of each mode of a row in units of this diagonal; and the top rival of each row."""
-    softness, others = np.empty_like(k.theta), np.empty_like(k.theta)
+    """Curvature of each mode of a row in units of diagonal and h; and the top rival of each row."""
+    softness, others, inverse = np.empty_like(k.theta), np.empty_like(k.theta), np.empty_like(k.h)
     sums, top = np.empty(len(k.tau)), np.empty(len(k.tau), np.int64)
-    class_scores(g.cells, 1.0 / diagonal, softness)
+    for i in range(len(inverse)):
+        for c in range(inverse.shape[1]):
+            inverse[i, c] = 1.0 / (k.h[i, c] + diagonal[i, c])
+    class_scores(g.cells, inverse, softness)
     leverages(g.labels, k.theta, k.tau, k.total, softness, top, sums, others)
     return sums, others, top
 
 
 @njit(cache=True, nogil=True)
 def _choose(g: Given, k: Local, most: int) -> Modes:
-    """The strong modes at a point, at most so many; the rest of the inverse is not known yet."""
-    by_row = np.empty_like(k.theta)
+    """The strong modes at a point, at most so many; instead of the inverse, the diagonal of all rows.
+
+    Modes that exceed h are chosen as long as these are not too many, else those that exceed all other rows, too.
+    """
+    by_row, none = np.empty_like(k.theta), np.zeros_like(k.h)
     curvature_diagonal(g.labels, k.theta, k.tau, k.total, by_row)
-    diagonal = np.maximum(class_sums(g, by_row), 0.0)
-    sums, others, top = _leverages(g, k, k.h)
-    if (sums > STRONG).sum() + (others > STRONG).sum() > most:
-        sums, others, top = _leverages(g, k, k.h + diagonal)
+    diagonal = class_sums(g, by_row)
+    for i in range(len(diagonal)):
+        for c in range(diagonal.shape[1]):
+            diagonal[i, c] = max(0.0, diagonal[i, c])
+    sums, others, top = _leverages(g, k, none)
+    if _count(sums, others, STRONG) > most:
+        sums, others, top = _leverages(g, k, diagonal)
     rows, first, second, starts = _pick(g, sums, others, top, most)
-    return Modes(rows, first, second, starts, diagonal, np.empty_like(diagonal), np.ones(len(rows)))
+    return Modes(rows, first, second, starts, diagonal, none, np.empty(len(rows)))
 
 
 @njit(cache=True, nogil=True)
@@ -89,15 +109,17 @@ def _rest(g: Given, k: Local, modes: Modes, blocks: Floats) -> None:
     """Set the inverse of diagonal and groups without the modes; `inverse` holds the diagonal of all rows before."""
     by_row = np.zeros_like(k.theta)
     for i in range(len(modes.starts) - 1):
-        by_row[modes.rows[modes.starts[i]]] = blocks[i]
+        for c in range(by_row.shape[1]):
+            by_row[modes.rows[modes.starts[i]], c] = blocks[i, c]
     strong, inverse, pull = class_sums(g, by_row), modes.inverse, modes.pull
     for i in range(len(inverse)):
         for c in range(inverse.shape[1]):
             left = max(inverse[i, c] - strong[i, c], 1e-12 * inverse[i, c])
             inverse[i, c] = 1.0 / (k.h[i, c] + left)
             pull[i, c] = k.h[i, c] * inverse[i, c]
+            strong[i, c] = k.h[i, c] * pull[i, c]
     scale = np.empty_like(k.kappa)
-    group_sums(k.h * pull, g.chunks, g.pooled, scale)
+    group_sums(strong, g.chunks, g.pooled, scale)
     for i in range(len(pull)):
         for c in range(pull.shape[1]):
             pull[i, c] /= np.sqrt(k.kappa[g.chunks[i], c] + scale[g.chunks[i], c])
@@ -106,7 +128,8 @@ def _rest(g: Given, k: Local, modes: Modes, blocks: Floats) -> None:
 @njit(cache=True, nogil=True)
 def _image(g: Given, modes: Modes, bounds: Ints, row: int, c: int, out: Floats) -> None:
     """Write the inverse of diagonal and groups times the cells of a row in one class; groups over classes apart."""
-    out[:] = 0.0
+    for i in range(len(out)):
+        out[i] = 0.0
     for f in range(g.cells.shape[1]):
         a = g.cells[row, f]
         if a < 0:
@@ -155,7 +178,8 @@ def _add_class(g: Given, modes: Modes, bounds: Ints, c: int, matrix: Floats) -> 
         if place != last:
             last = place
             _image(g, modes, bounds, rows[place], c, image)
-            inner[: place + 1] = 0.0
+            for r in range(place + 1):
+                inner[r] = 0.0
             for f in range(len(cells)):
                 block = cells[f]
                 for r in range(place + 1):
@@ -192,7 +216,9 @@ def mode_matrix(g: Given, k: Local, most: int, ridge: float, memory: Floats) -> 
     modes = _choose(g, k, most)
     size = len(modes.rows)
     matrix = memory[: size * size].reshape(size, size)
-    matrix[:] = 0.0
+    for i in range(size):
+        for j in range(i + 1):
+            matrix[i, j] = 0.0
     blocks = np.zeros((len(modes.starts) - 1, k.theta.shape[1]))
     mode_blocks(modes.starts, modes.rows, modes.first, modes.second, g.labels, k.theta, k.tau, matrix, blocks)
     _rest(g, k, modes, blocks)

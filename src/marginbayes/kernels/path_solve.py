@@ -9,10 +9,10 @@ import numpy as np
 
 from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.deviations import absolute, relative
-from marginbayes.kernels.margins_groups import base_inverse, group_sums
+from marginbayes.kernels.margins_groups import group_sums
 from marginbayes.kernels.margins_system import mode_scores, mode_sums, move_modes
 from marginbayes.kernels.path_modes import Modes
-from marginbayes.kernels.path_values import Change, Floats, Given, Local, add_spread, class_sums, class_totals
+from marginbayes.kernels.path_values import Change, Floats, Given, Local, class_sums, class_totals
 
 __all__ = ["correct", "solve"]
 
@@ -33,8 +33,16 @@ def _substitute(factor: Floats, x: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _base(g: Given, modes: Modes, x: Floats) -> Floats:
-    return base_inverse(x, modes.inverse, modes.pull, g.chunks, g.pooled, np.empty((g.chunks[-1] + 1, x.shape[1])))
+def _base(g: Given, modes: Modes, x: Floats, factor: float, out: Floats) -> None:
+    """Add a multiple of the inverse of diagonal and groups, without modes, times x."""
+    scaled, sums = np.empty_like(x), np.empty((g.chunks[-1] + 1, x.shape[1]))
+    for i in range(len(x)):
+        for c in range(x.shape[1]):
+            scaled[i, c] = modes.pull[i, c] * x[i, c]
+    group_sums(scaled, g.chunks, g.pooled, sums)
+    for i in range(len(x)):
+        for c in range(x.shape[1]):
+            out[i, c] += factor * (modes.inverse[i, c] * x[i, c] - modes.pull[i, c] * sums[g.chunks[i], c])
 
 
 @njit(cache=True, nogil=True)
@@ -44,23 +52,35 @@ def _amounts(g: Given, modes: Modes, factor: Floats, y: Floats) -> Floats:
     relative(y, g.families, g.usual, changes, base)
     scores = np.empty(len(modes.rows))
     mode_scores(g.starts, g.deviations, modes.rows, modes.first, modes.second, changes, base, scores)
-    scores *= modes.scale
+    for i in range(len(scores)):
+        scores[i] *= modes.scale[i]
     _substitute(factor, scores)
-    scores *= modes.scale
+    for i in range(len(scores)):
+        scores[i] *= modes.scale[i]
     return scores
 
 
 @njit(cache=True, nogil=True)
-def _precondition(g: Given, modes: Modes, factor: Floats, x: Floats) -> Floats:
-    """The inverse of diagonal, groups and strong modes times x."""
-    y = _base(g, modes, x)
-    if len(modes.rows) == 0:
-        return y
-    amounts = _amounts(g, modes, factor, y)
-    sums, total = np.zeros((len(x) + len(g.usual), x.shape[1])), np.zeros(x.shape[1])
-    mode_sums(g.starts, g.deviations, modes.rows, modes.first, modes.second, amounts, sums, total)
-    absolute(sums, total, g.families, g.usual)
-    return y - _base(g, modes, sums[: len(x)])
+def _precondition(g: Given, modes: Modes, factor: Floats, x: Floats) -> tuple[Floats, float]:
+    """The inverse of diagonal, groups and strong modes times x, and the product of both."""
+    y = np.zeros_like(x)
+    _base(g, modes, x, 1.0, y)
+    if len(modes.rows):
+        amounts = _amounts(g, modes, factor, y)
+        sums, total = np.zeros((len(x) + len(g.usual), x.shape[1])), np.zeros(x.shape[1])
+        mode_sums(g.starts, g.deviations, modes.rows, modes.first, modes.second, amounts, sums, total)
+        absolute(sums, total, g.families, g.usual)
+        _base(g, modes, sums[: len(x)], -1.0, y)
+    return y, _product_of(x, y)
+
+
+@njit(cache=True, nogil=True)
+def _product_of(x: Floats, y: Floats) -> float:
+    total = 0.0
+    for i in range(len(x)):
+        for c in range(x.shape[1]):
+            total += x[i, c] * y[i, c]
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -76,46 +96,56 @@ def _product(g: Given, k: Local, x: Floats) -> Floats:
         for c in range(n_classes):
             scores[n, c] = k.theta[n, c] * (mean - own + scores[n, c])
         scores[n, g.labels[n]] = mean * k.tau[n]
-    out = class_sums(g, scores)
-    by_group = np.empty_like(k.kappa)
-    group_sums(k.h * x, g.chunks, g.pooled, by_group)
-    by_group /= k.kappa
+    out, curved, by_group = class_sums(g, scores), np.empty_like(x), np.empty_like(k.kappa)
     for i in range(len(x)):
         for c in range(n_classes):
-            out[i, c] += k.h[i, c] * (x[i, c] + by_group[g.chunks[i], c])
+            curved[i, c] = k.h[i, c] * x[i, c]
+    group_sums(curved, g.chunks, g.pooled, by_group)
+    for i in range(len(x)):
+        for c in range(n_classes):
+            chunk = g.chunks[i]
+            out[i, c] += curved[i, c] + k.h[i, c] * by_group[chunk, c] / k.kappa[chunk, c]
     return out
 
 
 @njit(cache=True, nogil=True)
 def solve(
-    g: Given, k: Local, modes: Modes, factor: Floats, right: Floats, part: float, least: float
-) -> tuple[Floats, int]:
-    """Solution by conjugate gradients, and their number.
+    g: Given, k: Local, modes: Modes, factor: Floats, right: Floats, part: float, least: float, x: Floats
+) -> int:
+    """Write the solution by conjugate gradients, and return their number; the right side is overwritten.
 
     They end where the squared norm of the residual is below this part of that of the right side, or below the least.
     """
-    x, residual = np.zeros_like(right), right.copy()
-    way = _precondition(g, modes, factor, residual)
-    size = (residual * way).sum()
+    way, size = _precondition(g, modes, factor, right)
+    for i in range(len(x)):
+        for c in range(x.shape[1]):
+            x[i, c] = 0.0
     bar, iterations = max(part * size, least), 0
     while size > bar and iterations < MOST_ITERATIONS:
         image = _product(g, k, way)
-        step = size / (way * image).sum()
-        x += step * way
-        residual -= step * image
-        y = _precondition(g, modes, factor, residual)
-        before = size
-        size = (residual * y).sum()
-        way *= size / before
-        way += y
+        step = size / _product_of(way, image)
+        for i in range(len(x)):
+            for c in range(x.shape[1]):
+                x[i, c] += step * way[i, c]
+                right[i, c] -= step * image[i, c]
+        y, new = _precondition(g, modes, factor, right)
+        for i in range(len(x)):
+            for c in range(x.shape[1]):
+                way[i, c] = new / size * way[i, c] + y[i, c]
+        size = new
         iterations += 1
-    return x, iterations
+    return iterations
 
 
 @njit(cache=True, nogil=True)
-def correct(g: Given, k: Local, modes: Modes, factor: Floats, residual: Floats, change: Change) -> None:
-    """Take the strong modes' part of a residual out of the change of the multipliers."""
+def correct(g: Given, k: Local, modes: Modes, factor: Floats, residual: Floats, d: Change) -> None:
+    """Take the strong modes' part of a residual out of the change of the multipliers.
+
+    A stiff row turns a tiny error of the weights into a large one of its multipliers.
+    """
     if len(modes.rows):
-        amounts = _amounts(g, modes, factor, _base(g, modes, residual))
+        y = np.zeros_like(residual)
+        _base(g, modes, residual, 1.0, y)
+        amounts = _amounts(g, modes, factor, y)
         pairs = (modes.starts, modes.rows, modes.first, modes.second)
-        move_modes(*pairs, g.labels, k.theta, k.tau, amounts, change.eta, change.spare)
+        move_modes(*pairs, g.labels, k.theta, k.tau, amounts, d.eta, d.spare)

@@ -26,7 +26,6 @@ from marginbayes.kernels.path_values import (
     Given,
     Local,
     Point,
-    add_spread,
     appraise,
     class_sums,
     class_totals,
@@ -50,22 +49,39 @@ class Settings(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def _amounts_at(g: Given, p: Point, k: Local, mu: float) -> None:
+    """Set what follows from the weights: excess, h, kappa, and what amounts and totals miss."""
+    shape = p.weights.shape
+    logs, amounts, flat = np.empty(p.weights.size), np.empty(p.weights.size), k.excess.ravel()
+    at = 0
+    for i in range(shape[0]):
+        for c in range(shape[1]):
+            logs[at] = p.weights[i, c] + np.log(p.totals[g.chunks[i], c])
+            at += 1
+    smooth_logs(logs, mu, amounts, flat)
+    change, at = differences(g, p.eta), 0
+    for i in range(shape[0]):
+        for c in range(shape[1]):
+            k.h[i, c] = amounts[at] / (1.0 + k.excess[i, c])
+            k.missing[i, c] = g.counts[i, c] + change[i, c] - amounts[at]
+            change[i, c] = mu / (1.0 + k.excess[i, c])
+            at += 1
+    group_sums(amounts.reshape(shape), g.chunks, g.pooled, k.surplus)
+    group_sums(change, g.chunks, g.pooled, k.kappa)
+    for i in range(len(p.totals)):
+        for c in range(shape[1]):
+            k.surplus[i, c] -= p.totals[i, c]
+            k.kappa[i, c] = max(k.kappa[i, c], 1e-9 * p.totals[i, c])
+
+
+@njit(cache=True, nogil=True)
 def linearise(
     g: Given, p: Point, k: Local, most: int, ridge: float, memory: Floats
 ) -> tuple[float, Modes, Floats]:
     """Set what a step has to know of its point; return mu, the strong modes and their matrix."""
     mu = product_sum(p.eta, p.room, p.spare, p.slack) / p.eta.size
-    logs = p.weights.copy()
-    add_spread(g, 1.0, np.log(p.totals), logs)
-    amounts = np.empty_like(logs)
-    smooth_logs(logs.ravel(), mu, amounts.ravel(), k.excess.ravel())
-    k.missing[:] = g.counts + differences(g, p.eta) - amounts
-    group_sums(amounts, g.chunks, g.pooled, k.surplus)
-    k.surplus[:] -= p.totals
+    _amounts_at(g, p, k, mu)
     curvature(p.eta, p.room, p.spare, p.slack, g.labels, k.theta, k.tau, k.total)
-    k.h[:] = amounts / (1.0 + k.excess)
-    group_sums(mu / (1.0 + k.excess), g.chunks, g.pooled, k.kappa)
-    k.kappa[:] = np.maximum(k.kappa, 1e-9 * p.totals)
     modes, matrix = mode_matrix(g, k, most, ridge, memory)
     return mu, modes, matrix
 
@@ -84,48 +100,84 @@ def _newton(
     d: Change,
 ) -> int:
     """Set the change towards products of `goal`; return the iterations that it took."""
-    coefficients = np.empty_like(p.eta)
+    coefficients, shift, group = np.empty_like(p.eta), np.empty_like(k.h), np.empty_like(k.kappa)
     rows, moves = (p.eta, p.room, p.spare, p.slack), (d.eta, d.room, d.spare, d.slack)
+    n_cells, n_classes = k.h.shape
     right_side(*rows, g.labels, k.theta, k.total, goal, scale, mu, *moves, coefficients)
-    shift = (goal - mu) / (1.0 + k.excess)
-    group = np.empty_like(k.kappa)
+    for i in range(n_cells):
+        for c in range(n_classes):
+            shift[i, c] = (goal - mu) / (1.0 + k.excess[i, c])
     group_sums(shift, g.chunks, g.pooled, group)
-    group += k.surplus
-    pulled = np.zeros_like(shift)
-    add_spread(g, -1.0, group / k.kappa, pulled)
-    right = class_sums(g, coefficients) - shift + k.missing + k.h * pulled
-    d_weights, iterations = solve(g, k, modes, factor, right, *errors)
-    d.weights[:] = d_weights
-    group_sums(k.h * d_weights, g.chunks, g.pooled, d.logs)
-    d.logs[:] = (d.logs + group) / k.kappa
-    scores = class_totals(g, d_weights)
+    right = class_sums(g, coefficients)
+    for i in range(n_cells):
+        for c in range(n_classes):
+            chunk = g.chunks[i]
+            pulled = k.h[i, c] * (group[chunk, c] + k.surplus[chunk, c]) / k.kappa[chunk, c]
+            right[i, c] += k.missing[i, c] - shift[i, c] - pulled
+    iterations = solve(g, k, modes, factor, right, *errors, d.weights)
+    for i in range(n_cells):
+        for c in range(n_classes):
+            right[i, c] = k.h[i, c] * d.weights[i, c]
+    group_sums(right, g.chunks, g.pooled, d.logs)
+    for i in range(len(group)):
+        for c in range(n_classes):
+            d.logs[i, c] = (d.logs[i, c] + group[i, c] + k.surplus[i, c]) / k.kappa[i, c]
+    scores = class_totals(g, d.weights)
     direction(*rows, g.labels, k.theta, k.tau, k.total, goal, scale, mu, scores, *moves)
-    if goal > 0.0:  # a predictor is not gone, and need not be as exact
-        add_spread(g, 1.0, d.logs, d_weights)
-        correct(g, k, modes, factor, k.missing + differences(g, d.eta) - shift - k.h * d_weights, d)
+    if goal > 0.0:  # nobody goes where a predictor leads, so it need not be as exact
+        left = differences(g, d.eta)
+        for i in range(n_cells):
+            for c in range(n_classes):
+                curved = k.h[i, c] * (d.weights[i, c] + d.logs[g.chunks[i], c])
+                left[i, c] += k.missing[i, c] - shift[i, c] - curved
+        correct(g, k, modes, factor, left, d)
     return iterations
+
+
+@njit(cache=True, nogil=True)
+def _smallest(values: Floats, rank: int) -> float:
+    """The value with so many below it; the values are put into another order."""
+    begin, end = 0, len(values) - 1
+    while begin < end:
+        pivot = values[(begin + end) // 2]
+        i, j = begin, end
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            end = j
+        elif rank >= i:
+            begin = i
+        else:
+            break
+    return values[rank]
 
 
 @njit(cache=True, nogil=True)
 def _length(g: Given, p: Point, k: Local, d: Change, s: Settings) -> float:
     """A step that nearly all rows and weights can go along with."""
-    steps = np.empty(len(p.spare))
+    steps, reaches = np.empty(len(p.spare)), np.empty(d.weights.size)
     row_steps(p.eta, p.room, p.spare, p.slack, d.eta, d.room, d.spare, d.slack, steps)
-    rates = d.weights.copy()
-    add_spread(g, 1.0, d.logs, rates)
-    for i in range(len(rates)):
-        for c in range(rates.shape[1]):
-            rate = rates[i, c] / (1.0 + k.excess[i, c])
-            rates[i, c] = -max(rate, -rate / s.shrink)
-    few, some = int(s.held * len(steps)), int(s.held * rates.size)
-    longest = np.partition(steps, few)[few]
-    return min(1.0, s.nearly * longest, 1.0 / max(1e-300, -np.partition(rates.ravel(), some)[some]))
+    at = 0
+    for i in range(len(d.weights)):
+        for c in range(d.weights.shape[1]):
+            rate = (d.weights[i, c] + d.logs[g.chunks[i], c]) / (1.0 + k.excess[i, c])
+            reaches[at] = 1.0 / max(1e-300, rate, -rate / s.shrink)
+            at += 1
+    longest = s.nearly * _smallest(steps, int(s.held * len(steps)))
+    return min(1.0, longest, _smallest(reaches, int(s.held * len(reaches))))
 
 
 @njit(cache=True, nogil=True)
 def _limit(g: Given, k: Local, length: float, shrink: float, d: Change) -> None:
     """Cut the few large entries of a change; the rooms of the rows follow."""
-    cut = np.zeros_like(d.weights)
+    cut, cuts = np.empty_like(d.weights), 0
     for i in range(len(d.logs)):
         for c in range(d.logs.shape[1]):
             d.logs[i, c] = min(1.0 / length, max(-1.0 / length, d.logs[i, c]))
@@ -134,13 +186,27 @@ def _limit(g: Given, k: Local, length: float, shrink: float, d: Change) -> None:
             reach, moved = (1.0 + k.excess[i, c]) / length, d.logs[g.chunks[i], c]
             limited = min(reach - moved, max(-shrink * reach - moved, d.weights[i, c]))
             cut[i, c] = limited - d.weights[i, c]
+            if cut[i, c] != 0.0:
+                cuts += 1
             d.weights[i, c] = limited
-    if np.any(cut != 0.0):
+    if cuts:
         scores = class_totals(g, cut)
         for n in range(len(scores)):
             own = scores[n, g.labels[n]]
             for c in range(scores.shape[1]):
                 d.room[n, c] += own - scores[n, c]
+
+
+@njit(cache=True, nogil=True)
+def _go(g: Given, p: Point, d: Change, length: float, nearly: float) -> None:
+    """Move the point along a change."""
+    for i in range(len(p.weights)):
+        for c in range(p.weights.shape[1]):
+            p.weights[i, c] += length * d.weights[i, c]
+    for i in range(len(p.totals)):
+        for c in range(p.totals.shape[1]):
+            p.totals[i, c] *= np.exp(length * d.logs[i, c])
+    advance(length, nearly, g.labels, p.eta, p.room, p.spare, p.slack, d.eta, d.room, d.spare, d.slack)
 
 
 @njit(cache=True, nogil=True)
@@ -172,8 +238,6 @@ def move(
     iterations += _newton(g, p, k, modes, factor, mu, goal, reach * reach, errors, d)
     length = _length(g, p, k, d, s)
     _limit(g, k, length, s.shrink, d)
-    p.weights[:] += length * d.weights
-    p.totals[:] *= np.exp(length * d.logs)
-    advance(length, s.nearly, g.labels, *rows, *moves)
+    _go(g, p, d, length, s.nearly)
     objective, bound, overdrawn, vanishing = appraise(g, p, vanished, weights, eta)
     return length, iterations, objective, bound, overdrawn, vanishing

@@ -21,7 +21,6 @@ __all__ = [
     "Given",
     "Local",
     "Point",
-    "add_spread",
     "appraise",
     "class_sums",
     "class_totals",
@@ -142,33 +141,16 @@ def differences(g: Given, eta: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def add_spread(g: Given, factor: float, by_group: Floats, out: Floats) -> None:
-    """Add a multiple of one number for each group to all of its weights."""
-    for i in range(len(out)):
-        for c in range(out.shape[1]):
-            out[i, c] += factor * by_group[g.chunks[i], c]
-
-
-@njit(cache=True, nogil=True)
-def _dual(g: Given, eta: Floats, amounts: Floats, totals: Floats) -> float:
-    """Bound of multipliers with these amounts; the totals of their groups are written."""
-    group_sums(amounts, g.chunks, g.pooled, totals)
-    value = g.target * eta.sum()
-    for i in range(len(amounts)):
-        for c in range(amounts.shape[1]):
-            if amounts[i, c] > 0.0:
-                value -= amounts[i, c] * np.log(amounts[i, c] / totals[g.chunks[i], c])
-    return float(value)
-
-
-@njit(cache=True, nogil=True)
 def _fitting(g: Given, given: Floats, eta: Floats) -> tuple[Floats, bool]:
     """Write multipliers that fit caps and counts; return their amounts, and whether all had to shrink for that.
 
     Rounding may have led a row away from its cap. Where a cell is overdrawn, all multipliers shrink alike.
     """
     for n in range(len(eta)):
-        part = g.caps[n] / max(g.caps[n], given[n].sum())
+        total = 0.0
+        for c in range(eta.shape[1]):
+            total += given[n, c]
+        part = g.caps[n] / max(g.caps[n], total)
         for c in range(eta.shape[1]):
             eta[n, c] = given[n, c] * part
     change = differences(g, eta)
@@ -178,8 +160,30 @@ def _fitting(g: Given, given: Floats, eta: Floats) -> tuple[Floats, bool]:
             if g.counts[i, c] + change[i, c] < 0.0:
                 share = min(share, (1.0 - 1e-12) * g.counts[i, c] / -change[i, c])
     if share < 1.0:
-        eta[:] *= share
-    return g.counts + share * change, share < 1.0
+        for n in range(len(eta)):
+            for c in range(eta.shape[1]):
+                eta[n, c] *= share
+    for i in range(len(change)):
+        for c in range(change.shape[1]):
+            change[i, c] = g.counts[i, c] + share * change[i, c]
+    return change, share < 1.0
+
+
+@njit(cache=True, nogil=True)
+def _dual(g: Given, eta: Floats, amounts: Floats, totals: Floats) -> float:
+    """Bound of multipliers with these amounts; the totals of their groups are written."""
+    group_sums(amounts, g.chunks, g.pooled, totals)
+    value = 0.0
+    for n in range(len(eta)):
+        part = 0.0
+        for c in range(eta.shape[1]):
+            part += eta[n, c]
+        value += g.target * part
+    for i in range(len(amounts)):
+        for c in range(amounts.shape[1]):
+            if amounts[i, c] > 0.0:
+                value -= amounts[i, c] * np.log(amounts[i, c] / totals[g.chunks[i], c])
+    return value
 
 
 @njit(cache=True, nogil=True)
@@ -187,7 +191,11 @@ def _vanishes(g: Given, totals: Floats, logs: Floats, part: float) -> bool:
     """Whether a group that sums to less than one has lost all but this part of its counts."""
     whole = np.empty_like(totals)
     group_sums(g.counts, g.chunks, g.pooled, whole)
-    return bool(np.any((logs < 0.0) & (totals < part * whole)))
+    for i in range(len(totals)):
+        for c in range(totals.shape[1]):
+            if logs[i, c] < 0.0 and totals[i, c] < part * whole[i, c]:
+                return True
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -198,11 +206,14 @@ def appraise(g: Given, p: Point, part: float, weights: Floats, eta: Floats) -> t
     """
     logs = np.empty_like(p.totals)
     group_logs(p.weights, g.chunks, g.pooled, logs)
-    weights[:] = p.weights
-    add_spread(g, -1.0, logs, weights)
+    likelihood = 0.0
+    for i in range(len(weights)):
+        for c in range(weights.shape[1]):
+            weights[i, c] = p.weights[i, c] - logs[g.chunks[i], c]
+            likelihood += g.counts[i, c] * weights[i, c]
     short = class_totals(g, weights)
     shortfalls(short, g.labels, g.target, short)
-    objective = hinge_sum(short, g.caps) - (g.counts * weights).sum()
+    objective = hinge_sum(short, g.caps) - likelihood
     vanishing = _vanishes(g, p.totals, logs, part)
     amounts, overdrawn = _fitting(g, p.eta, eta)
     return objective, _dual(g, eta, amounts, logs), overdrawn, vanishing

@@ -32,6 +32,7 @@ PREDICTOR = 0.1
 IDLE, NEAR = 2, 1e-4
 
 
+stats=[]
 class SmallPath:
     """Where the method is, and how it goes on."""
 
@@ -113,10 +114,9 @@ class SmallPath:
 
     def _allow_modes(self, iterations: int, modes: int) -> None:
         """Allow for more modes where iterations took longer than the factor."""
-        entries = len(self.given.deviations) * self.given.counts.shape[1]
-        if iterations * (ENTRY * entries + modes**2) > 2.0 * modes**2 * (self.given.cells.shape[1] + modes / 3):
-            self.most = int(MORE * self.most)
-            self.memory = np.empty(self.most**2)
+        entries, more = len(self.given.deviations) * self.given.counts.shape[1], int(MORE * self.most)
+        if iterations * (ENTRY * entries + modes**2) > more**2 * (self.given.cells.shape[1] + more / ENTRY):
+            self.most, self.memory = more, np.empty(more**2)
 
     def appraise(self, best: Best) -> None:
         """Keep what is better at this point; look at it from all sides where that may help."""
@@ -126,5 +126,7 @@ class SmallPath:
         if bound > best.bound:
             best.bound, best.eta = bound, self.fitting.copy()
         near = self.mu * self.eta.size < NEAR * abs(best.objective)
+        stats.append((self.mu*self.eta.size/abs(best.objective),vanishing,best.below,best.waited,overdrawn))
         if vanishing or best.below or best.waited > IDLE or (overdrawn and near):
+            stats.append("look")
             consider(self.problem, best, self.point.weights, self.eta, self.totals)
