@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
 
-__all__ = ["add_coefficients", "class_scores", "rival_margins"]
+__all__ = ["add_coefficients", "add_weights", "class_scores", "rival_margins"]
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int32]
@@ -51,6 +51,15 @@ def add_coefficients(cells: Cells, coefficients: Floats, out: Floats) -> None:
             if cell >= 0:
                 for c in range(n_classes):
                     out[cell, c] += coefficients[n, c]
+
+
+@njit(cache=True, nogil=True)
+def add_weights(cells: Cells, labels: NDArray[np.int64], weights: Floats, out: Floats) -> None:
+    """Add the weight of each row to its own class in all of its cells."""
+    for n in range(len(cells)):
+        for f in range(cells.shape[1]):
+            if cells[n, f] >= 0:
+                out[cells[n, f], labels[n]] += weights[n]
 
 
 @njit(cache=True, nogil=True)

@@ -32,7 +32,6 @@ PREDICTOR = 0.1
 IDLE, NEAR = 2, 1e-4
 
 
-stats=[]
 class SmallPath:
     """Where the method is, and how it goes on."""
 
@@ -126,7 +125,5 @@ class SmallPath:
         if bound > best.bound:
             best.bound, best.eta = bound, self.fitting.copy()
         near = self.mu * self.eta.size < NEAR * abs(best.objective)
-        stats.append((self.mu*self.eta.size/abs(best.objective),vanishing,best.below,best.waited,overdrawn))
         if vanishing or best.below or best.waited > IDLE or (overdrawn and near):
-            stats.append("look")
             consider(self.problem, best, self.point.weights, self.eta, self.totals)
