@@ -144,7 +144,7 @@ def _image(g: Given, modes: Modes, bounds: Ints, row: int, c: int, out: Floats) 
 
 @njit(cache=True, nogil=True)
 def _members(g: Given, modes: Modes, c: int) -> tuple[Ints, Floats, Ints, Ints, NDArray[np.uint32]]:
-    """Modes with a class, their signs, the places of their rows; these rows, and their cells by block.
+    """Modes with a class, their signs, the places of their rows; these rows, and their cells.
 
     A missing cell is the one behind all others.
     """
@@ -160,12 +160,32 @@ def _members(g: Given, modes: Modes, c: int) -> tuple[Ints, Floats, Ints, Ints, 
             at[count], places[count] = i, n_rows - 1
             signs[count] = 1.0 if modes.first[i] == c else -1.0
             count += 1
-    cells = np.empty((g.cells.shape[1], n_rows), np.uint32)
-    for f in range(len(cells)):
-        for r in range(n_rows):
+    cells = np.empty((n_rows, g.cells.shape[1]), np.uint32)
+    for r in range(n_rows):
+        for f in range(g.cells.shape[1]):
             cell = g.cells[rows[r], f]
-            cells[f, r] = cell if cell >= 0 else len(g.counts)
+            cells[r, f] = cell if cell >= 0 else len(g.counts)
     return at[:count], signs[:count], places[:count], rows[:n_rows], cells
+
+
+@njit(cache=True, nogil=True)
+def _inner(image: Floats, cells: NDArray[np.uint32], out: Floats) -> None:
+    """Sum of an image over the cells of each row, in four sums, of which none waits for the others."""
+    size = cells.shape[1]
+    for r in range(len(out)):
+        row = cells[r]
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        f = 0
+        while f + 4 <= size:
+            a += image[row[f]]
+            b += image[row[f + 1]]
+            c += image[row[f + 2]]
+            d += image[row[f + 3]]
+            f += 4
+        while f < size:
+            a += image[row[f]]
+            f += 1
+        out[r] = (a + b) + (c + d)
 
 
 @njit(cache=True, nogil=True)
@@ -178,12 +198,7 @@ def _add_class(g: Given, modes: Modes, bounds: Ints, c: int, matrix: Floats) -> 
         if place != last:
             last = place
             _image(g, modes, bounds, rows[place], c, image)
-            for r in range(place + 1):
-                inner[r] = 0.0
-            for f in range(len(cells)):
-                block = cells[f]
-                for r in range(place + 1):
-                    inner[r] += image[block[r]]
+            _inner(image, cells, inner[: place + 1])
         for j in range(i + 1):
             line[at[j]] += signs[i] * signs[j] * inner[places[j]]
 

@@ -16,9 +16,6 @@ from marginbayes.kernels.path_values import Change, Floats, Given, Local, class_
 
 __all__ = ["correct", "solve"]
 
-MOST_ITERATIONS = 3000
-
-
 @njit(cache=True, nogil=True)
 def _substitute(factor: Floats, x: Floats) -> None:
     """Solve with a lower Cholesky factor, in place."""
@@ -110,30 +107,33 @@ def _product(g: Given, k: Local, x: Floats) -> Floats:
 
 @njit(cache=True, nogil=True)
 def solve(
-    g: Given, k: Local, modes: Modes, factor: Floats, right: Floats, part: float, least: float, x: Floats
+    g: Given, k: Local, modes: Modes, factor: Floats, right: Floats, part: float, least: float, most: int, x: Floats
 ) -> int:
     """Write the solution by conjugate gradients, and return their number; the right side is overwritten.
 
-    They end where the squared norm of the residual is below this part of that of the right side, or below the least.
+    They end where the squared norm of the residual is below this part of that of the right side, or below the least,
+    or after so many.
     """
     way, size = _precondition(g, modes, factor, right)
     for i in range(len(x)):
         for c in range(x.shape[1]):
             x[i, c] = 0.0
     bar, iterations = max(part * size, least), 0
-    while size > bar and iterations < MOST_ITERATIONS:
+    while size > bar:
         image = _product(g, k, way)
         step = size / _product_of(way, image)
         for i in range(len(x)):
             for c in range(x.shape[1]):
                 x[i, c] += step * way[i, c]
                 right[i, c] -= step * image[i, c]
+        iterations += 1
+        if iterations == most:
+            break
         y, new = _precondition(g, modes, factor, right)
         for i in range(len(x)):
             for c in range(x.shape[1]):
                 way[i, c] = new / size * way[i, c] + y[i, c]
         size = new
-        iterations += 1
     return iterations
 
 

@@ -35,6 +35,11 @@ from marginbayes.kernels.path_values import (
 __all__ = ["Settings", "linearise", "move"]
 
 
+# Squared error of the linear system, relative to its right side and to mu; conjugate gradients, of a predictor and at
+# most.
+RELATIVE, ABSOLUTE, PREDICTOR, MOST = 1e-2, 1e-2, 2, 3000
+
+
 class Settings(NamedTuple):
     """What `solvers.entropic_interior` says of them."""
 
@@ -43,9 +48,6 @@ class Settings(NamedTuple):
     shrink: float
     least_goal: float
     power: float
-    predictor_error: float
-    relative_error: float
-    absolute_error: float
 
 
 @njit(cache=True, nogil=True)
@@ -96,7 +98,8 @@ def _newton(
     mu: float,
     goal: float,
     scale: float,
-    errors: tuple[float, float],
+    error: float,
+    most: int,
     d: Change,
 ) -> int:
     """Set the change towards products of `goal`; return the iterations that it took."""
@@ -114,7 +117,7 @@ def _newton(
             chunk = g.chunks[i]
             pulled = k.h[i, c] * (group[chunk, c] + k.surplus[chunk, c]) / k.kappa[chunk, c]
             right[i, c] += k.missing[i, c] - shift[i, c] - pulled
-    iterations = solve(g, k, modes, factor, right, *errors, d.weights)
+    iterations = solve(g, k, modes, factor, right, error, ABSOLUTE * mu, most, d.weights)
     for i in range(n_cells):
         for c in range(n_classes):
             right[i, c] = k.h[i, c] * d.weights[i, c]
@@ -229,13 +232,11 @@ def move(
     Returns its length, the iterations, and what `appraise` says of the point that it leads to.
     """
     rows, moves = (p.eta, p.room, p.spare, p.slack), (d.eta, d.room, d.spare, d.slack)
-    errors = (s.predictor_error, s.absolute_error * mu)
-    iterations = _newton(g, p, k, modes, factor, mu, 0.0, 0.0, errors, d)
+    iterations = _newton(g, p, k, modes, factor, mu, 0.0, 0.0, 0.0, PREDICTOR, d)
     reach = _length(g, p, k, d, s)
     ahead = products_ahead(reach, s.nearly, *rows, *moves) / (p.eta.size * mu)
     goal = min(timid, max(ahead**s.power, s.least_goal)) * mu
-    errors = (s.relative_error, s.absolute_error * mu)
-    iterations += _newton(g, p, k, modes, factor, mu, goal, reach * reach, errors, d)
+    iterations += _newton(g, p, k, modes, factor, mu, goal, reach * reach, RELATIVE, MOST, d)
     length = _length(g, p, k, d, s)
     _limit(g, k, length, s.shrink, d)
     _go(g, p, d, length, s.nearly)

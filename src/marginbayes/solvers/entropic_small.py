@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dpotrf
 from marginbayes.solvers.cholesky import RIDGES
 from marginbayes.solvers.entropic import EntropicHinge
 from marginbayes.solvers.entropic_best import VANISHED, Best, consider
-from marginbayes.solvers.entropic_path import ABSOLUTE, BOLDEST, GROW, LEAST, RELATIVE, SHORTEST, SHRINK, TIMID, Pace
+from marginbayes.solvers.entropic_path import BOLDEST, GROW, LEAST, SHORTEST, SHRINK, TIMID, Pace
 
 __all__ = ["SmallPath"]
 
@@ -25,8 +25,6 @@ MOST_ENTRIES = 1_000_000
 FEW_MODES, MORE = 250, 1.5
 # A product of the matrix takes so many times the time of an entry of a factor, for each entry of the rows.
 ENTRY = 10.0
-# Squared error of a predictor, relative to its right side.
-PREDICTOR = 0.1
 # Steps without a gain after which every point is looked at from all sides; and the part of the objective below which
 # the products add up to where an overdrawn cell should not be in the way of a bound.
 IDLE, NEAR = 2, 1e-4
@@ -44,7 +42,7 @@ class SmallPath:
         (n, classes), groups = (len(problem.caps), weights.shape[1]), (layout.n_chunks, weights.shape[1])
         self.problem, self.mu, self.share = problem, mu, pace.share
         self.timid, self.boldest, self.stuck = TIMID, BOLDEST, False
-        self.settings = Settings(pace.nearly, pace.held, SHRINK, LEAST, pace.power, PREDICTOR, RELATIVE, ABSOLUTE)
+        self.settings = Settings(pace.nearly, pace.held, SHRINK, LEAST, pace.power)
         self.given = Given(
             layout.cells,
             rows.starts,
