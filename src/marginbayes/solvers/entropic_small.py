@@ -21,8 +21,9 @@ Floats = NDArray[np.float64]
 
 # Most deviations of rows times classes.
 MOST_ENTRIES = 1_000_000
-# So many modes may be factorised in any case, and half as many more wherever conjugate gradients took longer.
-FEW_MODES, MORE = 250, 1.5
+# So many modes may be factorised in any case, or half as many as there are rows, up to a limit; and half as many more
+# wherever conjugate gradients took longer.
+FEW_MODES, MANY_MODES, MORE = 250, 4000, 1.5
 # A product of the matrix takes so many times the time of an entry of a factor, for each entry of the rows.
 ENTRY = 10.0
 # Steps without a gain after which every point is looked at from all sides; and the part of the objective below which
@@ -64,7 +65,9 @@ class SmallPath:
         self.change = Change(by_cell[3], by_group[2], by_row[3], by_row[4], *alone[4:])
         self.normalised, self.fitting = by_cell[4], by_row[5]
         self.values = np.inf, -np.inf, False, False
-        self.most, self.memory = FEW_MODES, np.empty(FEW_MODES**2)
+        self.most = max(FEW_MODES, min(MANY_MODES, n // 2))
+        self.memory = np.empty(self.most**2)
+        self._plain = tuple(map(tuple, (self.given, self.point, self.local, self.change, self.settings)))
         short = problem.shortfalls(weights)
         centre_rows(short, layout.labels, self.share * problem.caps, mu * self.share, *self.point[2:])
 
@@ -85,9 +88,10 @@ class SmallPath:
 
         modes, factor = self._factorised()
         self.stuck = False
-        where = self.given, self.point, self.local, modes, factor, self.change
+        given, point, local, change, settings = self._plain
+        written = self.normalised, self.fitting
         length, iterations, *values = move(
-            *where, self.mu, self.timid, self.settings, VANISHED, self.normalised, self.fitting
+            given, point, local, modes, factor, change, self.mu, self.timid, settings, VANISHED, *written
         )
         self.values = values
         self.stuck = length < SHORTEST
@@ -103,7 +107,7 @@ class SmallPath:
         from marginbayes.kernels.path_step import linearise
 
         for ridge in RIDGES:
-            self.mu, modes, matrix = linearise(self.given, self.point, self.local, self.most, ridge, self.memory)
+            self.mu, modes, matrix = linearise(*self._plain[:3], self.most, ridge, self.memory)
             # Rows of the lower triangle are columns of the upper one, as LAPACK counts: nothing is copied.
             if not len(matrix) or not dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)[1]:
                 return modes, matrix
