@@ -13,17 +13,28 @@ from numpy.typing import NDArray
 from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.margins import class_scores
 from marginbayes.kernels.margins_groups import group_sums
-from marginbayes.kernels.margins_system import curvature_diagonal, leverages, mode_blocks
+from marginbayes.kernels.margins_system import (
+    curvature_diagonal,
+    curvature_matrix,
+    group_matrix,
+    leverages,
+    mode_blocks,
+)
 from marginbayes.kernels.path_values import Floats, Given, Ints, Local, class_sums
 
-__all__ = ["Modes", "mode_matrix"]
+__all__ = ["Modes", "system_matrix"]
 
 # A mode is factorised if its curvature exceeds that of the diagonal by this factor.
 STRONG = 1.0
+# Adding a row to the matrix of all weights costs about so many times as much as factorising it, for each entry.
+FILL = 8.0
 
 
 class Modes(NamedTuple):
-    """Rows and class pairs of the strong modes, and the inverse of everything else as diagonal and groups."""
+    """Rows and class pairs of the strong modes, and the inverse of everything else as diagonal and groups.
+
+    There are none where the matrix of all weights is factorised; `scale` is that of the matrix.
+    """
 
     rows: Ints
     first: Ints
@@ -86,8 +97,8 @@ def _leverages(g: Given, k: Local, diagonal: Floats) -> tuple[Floats, Floats, In
 
 
 @njit(cache=True, nogil=True)
-def _choose(g: Given, k: Local, most: int) -> Modes:
-    """The strong modes at a point, at most so many; instead of the inverse, the diagonal of all rows.
+def _choose(g: Given, k: Local, most: int) -> tuple[Modes, int]:
+    """The strong modes at a point, at most so many, and how many there are; as the inverse, the diagonal of all rows.
 
     Modes that exceed h are chosen as long as these are not too many, else those that exceed all other rows, too.
     """
@@ -98,10 +109,11 @@ def _choose(g: Given, k: Local, most: int) -> Modes:
         for c in range(diagonal.shape[1]):
             diagonal[i, c] = max(0.0, diagonal[i, c])
     sums, others, top = _leverages(g, k, none)
-    if _count(sums, others, STRONG) > most:
+    strong = _count(sums, others, STRONG)
+    if strong > most:
         sums, others, top = _leverages(g, k, diagonal)
     rows, first, second, starts = _pick(g, sums, others, top, most)
-    return Modes(rows, first, second, starts, diagonal, none, np.empty(len(rows)))
+    return Modes(rows, first, second, starts, diagonal, none, np.empty(len(rows))), strong
 
 
 @njit(cache=True, nogil=True)
@@ -223,24 +235,45 @@ def _add_products(g: Given, modes: Modes, matrix: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def mode_matrix(g: Given, k: Local, most: int, ridge: float, memory: Floats) -> tuple[Modes, Floats]:
-    """The strong modes, at most so many, and the lower triangle of their matrix, written into the memory.
+def _prefers_whole(g: Given, strong: int) -> bool:
+    """Whether the matrix of all weights costs less than one of so many modes."""
+    weights, blocks = float(g.counts.size), float(g.cells.shape[1])
+    cost = weights**3 / 3.0 + FILL * len(g.labels) * (blocks * g.counts.shape[1]) ** 2 / 2.0
+    return bool(cost < strong**3 / 3.0 + strong**2 * blocks)
 
-    It is scaled to a diagonal of ones, to which the ridge is added.
+
+@njit(cache=True, nogil=True)
+def _scaled(matrix: Floats, ridge: float, scale: Floats) -> None:
+    """Scale the lower triangle to a diagonal of ones, and add the ridge to it."""
+    for i in range(len(matrix)):
+        scale[i] = 1.0 / np.sqrt(matrix[i, i])
+        for j in range(i + 1):
+            matrix[i, j] *= scale[i] * scale[j]
+        matrix[i, i] += ridge
+
+
+@njit(cache=True, nogil=True)
+def system_matrix(g: Given, k: Local, most: int, ridge: float, memory: Floats) -> tuple[Modes, Floats]:
+    """The lower triangle of what is to be factorised, in this memory: the strong modes, or all weights if that is less.
+
+    It is scaled to a diagonal of ones, to which the ridge is added. At most so many modes are chosen.
     """
-    modes = _choose(g, k, most)
-    size = len(modes.rows)
+    modes, strong = _choose(g, k, most)
+    whole = g.counts.size**2 <= len(memory) and _prefers_whole(g, strong)
+    size = g.counts.size if whole else len(modes.rows)
     matrix = memory[: size * size].reshape(size, size)
     for i in range(size):
         for j in range(i + 1):
             matrix[i, j] = 0.0
-    blocks = np.zeros((len(modes.starts) - 1, k.theta.shape[1]))
-    mode_blocks(modes.starts, modes.rows, modes.first, modes.second, g.labels, k.theta, k.tau, matrix, blocks)
-    _rest(g, k, modes, blocks)
-    _add_products(g, modes, matrix)
-    for i in range(size):
-        modes.scale[i] = 1.0 / np.sqrt(matrix[i, i])
-        for j in range(i + 1):
-            matrix[i, j] *= modes.scale[i] * modes.scale[j]
-        matrix[i, i] += ridge
+    if whole:
+        none = np.empty(0, np.int64)
+        modes = Modes(none, none, none, none, modes.inverse, modes.pull, np.empty(size))
+        curvature_matrix(g.cells, np.arange(len(g.labels)), g.labels, k.theta, k.tau, k.total, matrix)
+        group_matrix(g.blocks, g.chunks, k.h, k.kappa, matrix)
+    else:
+        blocks = np.zeros((len(modes.starts) - 1, k.theta.shape[1]))
+        mode_blocks(modes.starts, modes.rows, modes.first, modes.second, g.labels, k.theta, k.tau, matrix, blocks)
+        _rest(g, k, modes, blocks)
+        _add_products(g, modes, matrix)
+    _scaled(matrix, ridge, modes.scale)
     return modes, matrix

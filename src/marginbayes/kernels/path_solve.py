@@ -10,11 +10,12 @@ import numpy as np
 from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.deviations import absolute, relative
 from marginbayes.kernels.margins_groups import group_sums
-from marginbayes.kernels.margins_system import mode_scores, mode_sums, move_modes
+from marginbayes.kernels.margins_system import mode_scores, mode_sums, move_modes, move_rows
 from marginbayes.kernels.path_modes import Modes
 from marginbayes.kernels.path_values import Change, Floats, Given, Local, class_sums, class_totals
 
 __all__ = ["correct", "solve"]
+
 
 @njit(cache=True, nogil=True)
 def _substitute(factor: Floats, x: Floats) -> None:
@@ -58,9 +59,23 @@ def _amounts(g: Given, modes: Modes, factor: Floats, y: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
+def _whole_inverse(modes: Modes, factor: Floats, x: Floats, out: Floats) -> None:
+    """Write the inverse of the matrix of all weights times x."""
+    flat, n_classes = np.empty(x.size), x.shape[1]
+    for i in range(x.size):
+        flat[i] = modes.scale[i] * x[i // n_classes, i % n_classes]
+    _substitute(factor, flat)
+    for i in range(x.size):
+        out[i // n_classes, i % n_classes] = modes.scale[i] * flat[i]
+
+
+@njit(cache=True, nogil=True)
 def _precondition(g: Given, modes: Modes, factor: Floats, x: Floats) -> tuple[Floats, float]:
-    """The inverse of diagonal, groups and strong modes times x, and the product of both."""
+    """The inverse of diagonal, groups and strong modes, or of all of it, times x; and the product of both."""
     y = np.zeros_like(x)
+    if len(factor) > len(modes.rows):
+        _whole_inverse(modes, factor, x, y)
+        return y, _product_of(x, y)
     _base(g, modes, x, 1.0, y)
     if len(modes.rows):
         amounts = _amounts(g, modes, factor, y)
@@ -93,7 +108,8 @@ def _product(g: Given, k: Local, x: Floats) -> Floats:
         for c in range(n_classes):
             scores[n, c] = k.theta[n, c] * (mean - own + scores[n, c])
         scores[n, g.labels[n]] = mean * k.tau[n]
-    out, curved, by_group = class_sums(g, scores), np.empty_like(x), np.empty_like(k.kappa)
+    out: Floats = class_sums(g, scores)
+    curved, by_group = np.empty_like(x), np.empty_like(k.kappa)
     for i in range(len(x)):
         for c in range(n_classes):
             curved[i, c] = k.h[i, c] * x[i, c]
@@ -139,12 +155,15 @@ def solve(
 
 @njit(cache=True, nogil=True)
 def correct(g: Given, k: Local, modes: Modes, factor: Floats, residual: Floats, d: Change) -> None:
-    """Take the strong modes' part of a residual out of the change of the multipliers.
+    """Take a residual, or the strong modes' part of it, out of the change of the multipliers.
 
     A stiff row turns a tiny error of the weights into a large one of its multipliers.
     """
-    if len(modes.rows):
-        y = np.zeros_like(residual)
+    y = np.zeros_like(residual)
+    if len(factor) > len(modes.rows):
+        _whole_inverse(modes, factor, residual, y)
+        move_rows(g.labels, k.theta, k.tau, k.total, class_totals(g, y), d.eta, d.spare)
+    elif len(modes.rows):
         _base(g, modes, residual, 1.0, y)
         amounts = _amounts(g, modes, factor, y)
         pairs = (modes.starts, modes.rows, modes.first, modes.second)

@@ -18,7 +18,7 @@ from marginbayes.kernels.margins_rows import (
     row_steps,
     smooth_logs,
 )
-from marginbayes.kernels.path_modes import Modes, mode_matrix
+from marginbayes.kernels.path_modes import Modes, system_matrix
 from marginbayes.kernels.path_solve import correct, solve
 from marginbayes.kernels.path_values import (
     Change,
@@ -83,7 +83,7 @@ def _amounts_at(g: Given, p: Point, k: Local, mu: float) -> None:
 def linearise(
     given: Given, point: Point, local: Local, most: int, ridge: float, memory: Floats
 ) -> tuple[float, Modes, Floats]:
-    """Set what a step has to know of its point; return mu, the strong modes and their matrix.
+    """Set what a step has to know of its point; return mu, the strong modes and the matrix to be factorised.
 
     The named tuples are to be given as plain ones, with which a call takes a tenth of the time.
     """
@@ -91,7 +91,7 @@ def linearise(
     mu = product_sum(p.eta, p.room, p.spare, p.slack) / p.eta.size
     _amounts_at(g, p, k, mu)
     curvature(p.eta, p.room, p.spare, p.slack, g.labels, k.theta, k.tau, k.total)
-    modes, matrix = mode_matrix(g, k, most, ridge, memory)
+    modes, matrix = system_matrix(g, k, most, ridge, memory)
     return mu, modes, matrix
 
 
@@ -124,7 +124,7 @@ def _newton(
             chunk = g.chunks[i]
             pulled = k.h[i, c] * (group[chunk, c] + k.surplus[chunk, c]) / k.kappa[chunk, c]
             right[i, c] += k.missing[i, c] - shift[i, c] - pulled
-    iterations = solve(g, k, modes, factor, right, error, ABSOLUTE * mu, most, d.weights)
+    iterations: int = solve(g, k, modes, factor, right, error, ABSOLUTE * mu, most, d.weights)
     for i in range(n_cells):
         for c in range(n_classes):
             right[i, c] = k.h[i, c] * d.weights[i, c]
@@ -166,7 +166,7 @@ def _smallest(values: Floats, rank: int) -> float:
             begin = i
         else:
             break
-    return values[rank]
+    return float(values[rank])
 
 
 @njit(cache=True, nogil=True)
@@ -181,7 +181,7 @@ def _length(g: Given, p: Point, k: Local, d: Change, s: Settings) -> float:
             reaches[at] = 1.0 / max(1e-300, rate, -rate / s.shrink)
             at += 1
     longest = s.nearly * _smallest(steps, int(s.held * len(steps)))
-    return min(1.0, longest, _smallest(reaches, int(s.held * len(reaches))))
+    return float(min(1.0, longest, _smallest(reaches, int(s.held * len(reaches)))))
 
 
 @njit(cache=True, nogil=True)

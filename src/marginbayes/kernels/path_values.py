@@ -1,12 +1,12 @@
 """The arrays of an interior-point path that runs in compiled code, and the sums over rows that all of it needs.
 
-What they mean is said in `solvers.entropic` and `solvers.entropic_interior`; this is the form for problems so small that
-the calls of an array library would take most of the time.
+What they mean is said in `solvers.entropic` and `solvers.entropic_interior`; this is the form for problems so small
+that the calls of an array library would take most of the time.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,19 +30,21 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cells = NDArray[np.int32]
+Indices = NDArray[np.integer[Any]]
 
 
 class Given(NamedTuple):
     """What stays the same: rows as deviations, counts, groups, caps and the target."""
 
     cells: Cells  # rows x blocks, -1 where a block adds nothing
-    starts: Ints
-    deviations: Cells
-    families: Ints
-    usual: Cells
+    starts: Indices
+    deviations: Indices
+    families: Indices
+    usual: Indices
     labels: Ints
     caps: Floats
     counts: Floats
+    blocks: Ints
     chunks: Cells
     pooled: int
     target: float
@@ -84,7 +86,7 @@ class Change(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _gather(starts: Ints, cells: Cells, base: Floats, changes: Floats, scores: Floats) -> None:
+def _gather(starts: Indices, cells: Indices, base: Floats, changes: Floats, scores: Floats) -> None:
     """Write the scores of all classes, for every row; sums of four classes at a time stay in registers."""
     n_classes = scores.shape[1]
     fours = n_classes - n_classes % 4
@@ -137,7 +139,8 @@ def differences(g: Given, eta: Floats) -> Floats:
             own += eta[n, c]
             coefficients[n, c] = -eta[n, c]
         coefficients[n, g.labels[n]] = own
-    return class_sums(g, coefficients)
+    out: Floats = class_sums(g, coefficients)
+    return out
 
 
 @njit(cache=True, nogil=True)

@@ -22,8 +22,10 @@ Floats = NDArray[np.float64]
 # Most deviations of rows times classes.
 MOST_ENTRIES = 1_000_000
 # So many modes may be factorised in any case, or half as many as there are rows, up to a limit; and half as many more
-# wherever conjugate gradients took longer.
-FEW_MODES, MANY_MODES, MORE = 250, 4000, 1.5
+# wherever conjugate gradients took longer, up to another one (half a gigabyte).
+FEW_MODES, MANY_MODES, MORE, MOST_MODES = 250, 4000, 1.5, 8000
+# The matrix of all weights may be factorised up to so many.
+MANY_WEIGHTS = 2000
 # A product of the matrix takes so many times the time of an entry of a factor, for each entry of the rows.
 ENTRY = 10.0
 # Steps without a gain after which every point is looked at from all sides; and the part of the objective below which
@@ -53,6 +55,7 @@ class SmallPath:
             layout.labels,
             problem.caps,
             layout.counts,
+            layout.blocks,
             layout.chunks,
             layout.pooled,
             problem.target,
@@ -61,12 +64,12 @@ class SmallPath:
         alone, by_group = [np.zeros(n) for _ in range(6)], [np.empty(groups) for _ in range(3)]
         self.totals = layout.group_sums(layout.counts)
         self.point = Point(weights.copy(), self.totals, by_row[0], by_row[1], alone[0], alone[1])
-        self.local = Local(*by_cell[:2], by_group[0], by_row[2], *alone[2:4], by_cell[2], by_group[1])
+        self.local = Local(by_cell[0], by_cell[1], by_group[0], by_row[2], alone[2], alone[3], by_cell[2], by_group[1])
         self.change = Change(by_cell[3], by_group[2], by_row[3], by_row[4], *alone[4:])
         self.normalised, self.fitting = by_cell[4], by_row[5]
         self.values = np.inf, -np.inf, False, False
         self.most = max(FEW_MODES, min(MANY_MODES, n // 2))
-        self.memory = np.empty(self.most**2)
+        self.memory = np.empty(max(self.most, weights.size if weights.size <= MANY_WEIGHTS else 0) ** 2)
         self._plain = tuple(map(tuple, (self.given, self.point, self.local, self.change, self.settings)))
         short = problem.shortfalls(weights)
         centre_rows(short, layout.labels, self.share * problem.caps, mu * self.share, *self.point[2:])
@@ -75,7 +78,7 @@ class SmallPath:
     def suits(problem: EntropicHinge) -> bool:
         """Whether a problem is small."""
         layout = problem.layout
-        return len(layout.deviations.cells) * layout.counts.shape[1] <= MOST_ENTRIES
+        return bool(len(layout.deviations.cells) * layout.counts.shape[1] <= MOST_ENTRIES)
 
     @property
     def eta(self) -> Floats:
@@ -87,7 +90,6 @@ class SmallPath:
         from marginbayes.kernels.path_step import move
 
         modes, factor = self._factorised()
-        self.stuck = False
         given, point, local, change, settings = self._plain
         written = self.normalised, self.fitting
         length, iterations, *values = move(
@@ -116,8 +118,10 @@ class SmallPath:
     def _allow_modes(self, iterations: int, modes: int) -> None:
         """Allow for more modes where iterations took longer than the factor."""
         entries, more = len(self.given.deviations) * self.given.counts.shape[1], int(MORE * self.most)
-        if iterations * (ENTRY * entries + modes**2) > more**2 * (self.given.cells.shape[1] + more / ENTRY):
-            self.most, self.memory = more, np.empty(more**2)
+        iterating = iterations * (ENTRY * entries + modes**2)
+        if more <= MOST_MODES and iterating > more**2 * (self.given.cells.shape[1] + more / ENTRY):
+            self.most = more
+            self.memory = np.empty(max(more**2, self.memory.size))
 
     def appraise(self, best: Best) -> None:
         """Keep what is better at this point; look at it from all sides where that may help."""
