@@ -35,9 +35,9 @@ from marginbayes.kernels.path_values import (
 __all__ = ["Settings", "linearise", "move"]
 
 
-# Squared error of the linear system, relative to its right side and to mu; conjugate gradients, of a predictor and at
-# most.
-RELATIVE, ABSOLUTE, PREDICTOR, MOST = 1e-2, 1e-2, 2, 3000
+# Squared error of the linear system, relative to its right side and to mu. A predictor has two conjugate gradients, or
+# one where the steps before went so well that they may aim at less than this part of mu; a corrector at most so many.
+RELATIVE, ABSOLUTE, SURE, MOST = 1e-2, 1e-2, 0.3, 3000
 
 
 class Settings(NamedTuple):
@@ -241,7 +241,7 @@ def move(
     """
     g, p, k, d, s = Given(*given), Point(*point), Local(*local), Change(*change), Settings(*settings)
     rows, moves = (p.eta, p.room, p.spare, p.slack), (d.eta, d.room, d.spare, d.slack)
-    iterations = _newton(g, p, k, modes, factor, mu, 0.0, 0.0, 0.0, PREDICTOR, d)
+    iterations = _newton(g, p, k, modes, factor, mu, 0.0, 0.0, 0.0, 1 if timid < SURE else 2, d)
     reach = _length(g, p, k, d, s)
     ahead = products_ahead(reach, s.nearly, *rows, *moves) / (p.eta.size * mu)
     goal = min(timid, max(ahead**s.power, s.least_goal)) * mu

@@ -30,7 +30,6 @@ from marginbayes.solvers import Certificate, Moment
 from marginbayes.solvers.coordinate import MarginRows
 from marginbayes.solvers.entropic import EntropicHinge, Layout
 from marginbayes.solvers.entropic_interior import Solution, minimise
-from marginbayes.solvers.entropic_small import SmallPath
 
 __all__ = ["MarginHybrid"]
 
@@ -38,6 +37,8 @@ Floats = NDArray[np.float64]
 KINDS = ("laplace", "ess")
 # A target in nats that is chosen from the data stays between these: less is no margin, more is out of reach.
 LEAST_TARGET, MOST_TARGET = 0.1, 10.0
+# Over matrices of fewer rows the threads of the matrix library would only wait for each other.
+FEW_ROWS = 5000
 # Log of a row's sum that is as good as zero.
 NORMAL = 1e-9
 
@@ -165,8 +166,7 @@ class MarginHybrid(ParameterLearner):
 
     def _solve(self, problem: EntropicHinge, start: Floats | None) -> Solution:
         usable = start is not None and bool(np.isfinite(start).all())
-        # For small matrices the threads of the matrix library would only wait for each other.
-        with matrix_threads(1) if SmallPath.suits(problem) else nullcontext():
+        with matrix_threads(1) if len(problem.caps) < FEW_ROWS else nullcontext():
             return minimise(
                 problem,
                 start if usable else None,

@@ -1,4 +1,4 @@
-"""The path of the interior-point method in compiled code, for problems of a few thousand rows and one thread.
+"""The path of the interior-point method in compiled code, for problems of some thousand rows and one thread.
 
 The same steps as those of `entropic_path`, which spends as much time on a thousand calls for each of them as small
 arrays take to be worked on.
@@ -20,7 +20,7 @@ __all__ = ["SmallPath"]
 Floats = NDArray[np.float64]
 
 # Most deviations of rows times classes.
-MOST_ENTRIES = 1_000_000
+MOST_ENTRIES = 5_000_000
 # So many modes may be factorised in any case, or half as many as there are rows, up to a limit; and half as many more
 # wherever conjugate gradients took longer, up to another one (half a gigabyte).
 FEW_MODES, MANY_MODES, MORE, MOST_MODES = 250, 4000, 1.5, 8000
