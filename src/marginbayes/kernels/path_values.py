@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
-from marginbayes.kernels.deviations import absolute, relative, scatter
+from marginbayes.kernels.deviations import absolute, relative
 from marginbayes.kernels.margins_groups import group_logs, group_sums
 from marginbayes.kernels.margins_rows import hinge_sum, shortfalls
 
@@ -109,6 +109,29 @@ def _gather(starts: Indices, cells: Indices, base: Floats, changes: Floats, scor
 
 
 @njit(cache=True, nogil=True)
+def _scatter(starts: Indices, cells: Indices, values: Floats, sums: Floats, total: Floats) -> None:
+    """The transpose: add the values of each row to `total`, and to the sums of all cells by which it deviates."""
+    n_classes = values.shape[1]
+    fours = n_classes - n_classes % 4
+    for n in range(len(values)):
+        begin, end = starts[n], starts[n + 1]
+        for c in range(n_classes):
+            total[c] += values[n, c]
+        for c in range(0, fours, 4):
+            v0, v1, v2, v3 = values[n, c], values[n, c + 1], values[n, c + 2], values[n, c + 3]
+            for at in range(begin, end):
+                cell = cells[at]
+                sums[cell, c] += v0
+                sums[cell, c + 1] += v1
+                sums[cell, c + 2] += v2
+                sums[cell, c + 3] += v3
+        for c in range(fours, n_classes):
+            value = values[n, c]
+            for at in range(begin, end):
+                sums[cells[at], c] += value
+
+
+@njit(cache=True, nogil=True)
 def class_totals(g: Given, weights: Floats) -> Floats:
     """Scores of all classes in all rows."""
     n_cells, n_classes = weights.shape
@@ -124,7 +147,7 @@ def class_sums(g: Given, values: Floats) -> Floats:
     """The transpose of `class_totals`."""
     n_cells, n_classes = g.counts.shape
     sums, total = np.zeros((n_cells + len(g.usual), n_classes)), np.zeros(n_classes)
-    scatter(g.starts, g.deviations, values, sums, total)
+    _scatter(g.starts, g.deviations, values, sums, total)
     absolute(sums, total, g.families, g.usual)
     return sums[:n_cells]
 
