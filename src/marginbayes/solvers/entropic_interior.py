@@ -83,7 +83,7 @@ def minimise(
         if time_limit is not None and time.perf_counter() - began > time_limit:
             raise _TimeIsUp
 
-    walk, status, steps = _Walk(problem, best, start is None, check), "optimal", 0
+    walk, status, steps = _Walk(problem, best, tol, start is None, check), "optimal", 0
     try:
         while not best.within(tol):
             if steps == max_iter:
@@ -112,8 +112,8 @@ def minimise(
 class _Walk:
     """Steps along a path, and along another one where it leads nowhere."""
 
-    def __init__(self, problem: EntropicHinge, best: Best, fresh: bool, check: Callable[[], None]) -> None:
-        self.problem, self.best, self.check = problem, best, check
+    def __init__(self, problem: EntropicHinge, best: Best, tol: float, fresh: bool, check: Callable[[], None]) -> None:
+        self.problem, self.best, self.tol, self.check = problem, best, tol, check
         caps, counts = problem.caps.sum(), problem.layout.counts[problem.layout.blocks == 0].sum()
         self.bold_steps = BOLD_STEPS if caps <= LARGE * counts else 0
         self.share = float(SMALL * counts / caps) if fresh and not self.bold_steps else 1.0
@@ -132,7 +132,7 @@ class _Walk:
             if self.path.mu < SMALLEST * abs(self.best.objective) / self.path.eta.size:
                 return False
             self._begin(10.0 * self.path.mu)
-        self.path.appraise(self.best)
+        self.path.appraise(self.best, self.tol)
         self.best.note()
         if self.best.stagnates():
             if self.best.within(ROUNDING):

@@ -77,7 +77,7 @@ class Path:
     def _rows(self) -> tuple[Floats, Floats, Floats, Floats]:
         return self.eta, self.room, self.spare, self.slack
 
-    def appraise(self, best: Best) -> None:
+    def appraise(self, best: Best, tol: float) -> None:  # noqa: ARG002
         """Keep what is better at this point."""
         consider(self.problem, best, self.weights, self.eta, self.totals)
 

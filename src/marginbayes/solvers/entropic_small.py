@@ -123,13 +123,15 @@ class SmallPath:
             self.most = more
             self.memory = np.empty(max(more**2, self.memory.size))
 
-    def appraise(self, best: Best) -> None:
-        """Keep what is better at this point; look at it from all sides where that may help."""
+    def appraise(self, best: Best, tol: float) -> None:
+        """Keep what is better at this point; look at it from all sides where that may help, and is needed yet."""
         objective, bound, overdrawn, vanishing = self.values
         if objective < best.objective:
             best.objective, best.weights = objective, self.normalised.copy()
         if bound > best.bound:
             best.bound, best.eta = bound, self.fitting.copy()
         near = self.mu * self.eta.size < NEAR * abs(best.objective)
+        if best.within(tol):
+            return
         if vanishing or best.below or best.waited > IDLE or (overdrawn and near):
             consider(self.problem, best, self.point.weights, self.eta, self.totals)
