@@ -80,3 +80,16 @@ def test_conjugate_gradients_that_take_too_long_allow_for_more_modes(monkeypatch
     assert many is not None
     assert few.status == many.status == "optimal"
     assert few.objective == pytest.approx(many.objective, rel=2e-6)
+
+
+def test_a_compiled_path_that_leads_nowhere_is_left_for_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, dag, rows, B, target = case(6)
+    whole = MarginHybrid(B, target).learn(network.schema, dag, rows).certificate
+    seen: list[object] = []
+    monkeypatch.setattr(SmallPath, "appraise", lambda *args: seen.append(args[0]))  # it never has anything better
+    proof = MarginHybrid(B, target).learn(network.schema, dag, rows).certificate
+    assert whole is not None
+    assert proof is not None
+    assert seen
+    assert proof.status == whole.status == "optimal"
+    assert proof.objective == pytest.approx(whole.objective, rel=2e-6)

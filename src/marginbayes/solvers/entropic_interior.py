@@ -117,6 +117,7 @@ class _Walk:
         caps, counts = problem.caps.sum(), problem.layout.counts[problem.layout.blocks == 0].sum()
         self.bold_steps = BOLD_STEPS if caps <= LARGE * counts else 0
         self.share = float(SMALL * counts / caps) if fresh and not self.bold_steps else 1.0
+        self.compiled = SmallPath.suits(problem)
         self.path: Path | SmallPath | None = None
 
     def step(self) -> bool:
@@ -137,7 +138,10 @@ class _Walk:
         if self.best.stagnates():
             if self.best.within(ROUNDING):
                 return False
-            self._less_bold()
+            if self.compiled:
+                self._goes_slowly()
+            else:
+                self._less_bold()
         if self.bold_steps == 1:
             return self._gives_up_boldness()
         self.bold_steps -= 1
@@ -147,10 +151,15 @@ class _Walk:
         """A path from the best weights."""
         pace = BOLD if self.bold_steps > 0 else replace(CAREFUL, share=self.share)
         self.share = 1.0
-        if SmallPath.suits(self.problem):
+        if self.compiled:
             self.path = SmallPath(self.problem, self.best.weights, mu, pace)
         else:
             self.path = Path(self.problem, self.best.weights, mu, pace, self.check)
+
+    def _goes_slowly(self) -> None:
+        """By arrays from now on, whose steps are more exact and take several times as long."""
+        self.compiled, self.bold_steps = False, 0
+        self._begin(_mean_gap(self.problem, self.best))
 
     def _gives_up_boldness(self) -> bool:
         """Begin with care from now on; whether that is something new."""
