@@ -5,6 +5,7 @@ import pytest
 
 from marginbayes.solvers.entropic import EntropicHinge, Layout
 from marginbayes.solvers.entropic_interior import minimise
+from marginbayes.solvers.entropic_small import SmallPath
 from marginbayes.solvers.entropic_system import Curvature, System
 
 K = 3
@@ -132,7 +133,7 @@ def test_the_solution_closes_the_gap_from_any_start(seed: int) -> None:
     far = minimise(given, np.random.default_rng(seed).normal(size=(9, K)) * 5, tol=1e-9)
     assert cold.status == far.status == "optimal"
     assert cold.objective == pytest.approx(far.objective, rel=1e-8)
-    assert given.primal(cold.weights) == cold.objective
+    assert given.primal(cold.weights) == pytest.approx(cold.objective, rel=1e-14)
     assert (cold.eta >= 0).all()
     assert (cold.eta.sum(axis=1) <= given.caps * (1 + 1e-12)).all()
 
@@ -144,6 +145,7 @@ def test_a_gap_below_rounding_ends_by_saying_so() -> None:
 
 
 def test_many_stiff_rows_over_few_weights_are_factorised_by_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SmallPath, "suits", lambda problem: False)  # noqa: ARG005
     given = problem(0, n=1500)
     given = EntropicHinge(given.layout, 10 * given.caps, given.target)
     sides = []

@@ -61,7 +61,8 @@ def gather(starts: Indices, cells: Indices, base: Floats, changes: Floats, score
     width = changes.shape[1]
     for n in range(len(scores)):
         score = scores[n]
-        score[:] = base
+        for k in range(width):
+            score[k] = base[k]
         at, end = starts[n], starts[n + 1]
         while at + 4 <= end:  # four at once: the sum waits for itself less often
             a, b, c, d = changes[cells[at]], changes[cells[at + 1]], changes[cells[at + 2]], changes[cells[at + 3]]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
 
-__all__ = ["add_coefficients", "class_scores", "rival_margins"]
+__all__ = ["add_coefficients", "add_weights", "class_scores", "rival_margins"]
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int32]
@@ -18,16 +18,29 @@ Cells = NDArray[np.int32]
 
 @njit(cache=True, nogil=True)
 def class_scores(cells: Cells, weights: Floats, scores: Floats) -> None:
-    """Set `scores[n, c]` to the sum of `weights[cells[n, f], c]` over the blocks f."""
+    """Set `scores[n, c]` to the sum of `weights[cells[n, f], c]` over the blocks f.
+
+    Sums of four classes at a time stay in registers.
+    """
     n_classes = weights.shape[1]
+    fours = n_classes - n_classes % 4
     for n in range(len(cells)):
-        for c in range(n_classes):
-            scores[n, c] = 0.0
-        for f in range(cells.shape[1]):
-            cell = cells[n, f]
-            if cell >= 0:
-                for c in range(n_classes):
-                    scores[n, c] += weights[cell, c]
+        for c in range(0, fours, 4):
+            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+            for f in range(cells.shape[1]):
+                cell = cells[n, f]
+                if cell >= 0:
+                    s0 += weights[cell, c]
+                    s1 += weights[cell, c + 1]
+                    s2 += weights[cell, c + 2]
+                    s3 += weights[cell, c + 3]
+            scores[n, c], scores[n, c + 1], scores[n, c + 2], scores[n, c + 3] = s0, s1, s2, s3
+        for c in range(fours, n_classes):
+            total = 0.0
+            for f in range(cells.shape[1]):
+                if cells[n, f] >= 0:
+                    total += weights[cells[n, f], c]
+            scores[n, c] = total
 
 
 @njit(cache=True, nogil=True)
@@ -51,6 +64,15 @@ def add_coefficients(cells: Cells, coefficients: Floats, out: Floats) -> None:
             if cell >= 0:
                 for c in range(n_classes):
                     out[cell, c] += coefficients[n, c]
+
+
+@njit(cache=True, nogil=True)
+def add_weights(cells: Cells, labels: NDArray[np.int64], weights: Floats, out: Floats) -> None:
+    """Add the weight of each row to its own class in all of its cells."""
+    for n in range(len(cells)):
+        for f in range(cells.shape[1]):
+            if cells[n, f] >= 0:
+                out[cells[n, f], labels[n]] += weights[n]
 
 
 @njit(cache=True, nogil=True)

@@ -22,26 +22,36 @@ LOWEST = -1e300  # instead of minus infinity, from which nothing can be subtract
 @njit(cache=True, nogil=True)
 def group_sums(x: Floats, chunks: Cells, pooled: int, out: Floats) -> None:
     """Sum over each group; the first `pooled` chunks are one group over all classes each."""
-    out[:] = 0.0
+    for g in range(len(out)):
+        for c in range(out.shape[1]):
+            out[g, c] = 0.0
     for i in range(len(x)):
         for c in range(x.shape[1]):
             out[chunks[i], c] += x[i, c]
     for g in range(pooled):
-        out[g] = out[g].sum()
+        total = 0.0
+        for c in range(out.shape[1]):
+            total += out[g, c]
+        for c in range(out.shape[1]):
+            out[g, c] = total
 
 
 @njit(cache=True, nogil=True)
 def group_logs(x: Floats, chunks: Cells, pooled: int, out: Floats) -> None:
     """Log of the sum of exponentials of each group, whatever their size."""
-    top = np.full(out.shape, -np.inf)
+    top = np.empty_like(out)
+    for g in range(len(top)):
+        for c in range(out.shape[1]):
+            top[g, c] = LOWEST
     for i in range(len(x)):
         for c in range(x.shape[1]):
             top[chunks[i], c] = max(top[chunks[i], c], x[i, c])
     for g in range(pooled):
-        top[g] = top[g].max()
-    for g in range(len(top)):
+        highest = LOWEST
         for c in range(out.shape[1]):
-            top[g, c] = max(top[g, c], LOWEST)
+            highest = max(highest, top[g, c])
+        for c in range(out.shape[1]):
+            top[g, c] = highest
     shifted = np.empty_like(x)
     for i in range(len(x)):
         for c in range(x.shape[1]):

@@ -333,9 +333,11 @@ def smooth_logs(logs: Floats, mu: float, amounts: Floats, excess: Floats) -> Non
         level = base - logs[i]  # excess + log(excess) = level
         x = level - math.log(level) if level > 1.0 else math.exp(level) / (1.0 + math.exp(level))
         for _ in range(30):
-            error = x + math.log(x) - level
-            x *= math.exp(-error / (1.0 + x))
-            if abs(error) <= 1e-14 * (1.0 + abs(level)):
+            # An iteration of fourth order (Fritsch, Shafer & Crowley 1973)
+            error = level - x - math.log(x)
+            near = 2.0 * (1.0 + x) * (1.0 + x + error / 1.5)
+            x *= 1.0 + error / (1.0 + x) * (near - error) / (near - 2.0 * error)
+            if abs(error) <= 1e-4 * (1.0 + abs(level)):
                 break
         excess[i] = x
         amounts[i] = mu / x

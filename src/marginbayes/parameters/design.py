@@ -96,7 +96,9 @@ class Design:
         for i, size in zip(self.families, self.sizes, strict=True):
             members = _others(self.dag, i)
             part = weights[start : start + size].reshape(*(self.cardinalities[v] for v in members), -1)
-            tables[i] = np.moveaxis(part, -1, [*self.dag.parents[i], i].index(0))
+            axes = list(range(len(members)))
+            axes.insert([*self.dag.parents[i], i].index(0), len(members))
+            tables[i] = part.transpose(axes)
             start += size
         return tables
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes import checks
+from marginbayes.data.blas import matrix_threads
+from marginbayes.data.counts import family_counts
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
 from marginbayes.data.small import small_table
@@ -18,10 +21,10 @@ from marginbayes.graph import Dag
 from marginbayes.graph.renormalize import unmarried_parents
 from marginbayes.network import Network
 from marginbayes.network.renormalize import renormalize
+from marginbayes.network.smoothing import log_table
 from marginbayes.parameters.base import ParameterLearner, ParameterResult
 from marginbayes.parameters.certified import distinct_rows, graph_evidence, sparse
 from marginbayes.parameters.design import Design
-from marginbayes.parameters.likelihood import MaximumLikelihood
 from marginbayes.parameters.tuning import learn_tuned
 from marginbayes.solvers import Certificate, Moment
 from marginbayes.solvers.coordinate import MarginRows
@@ -34,6 +37,8 @@ Floats = NDArray[np.float64]
 KINDS = ("laplace", "ess")
 # A target in nats that is chosen from the data stays between these: less is no margin, more is out of reach.
 LEAST_TARGET, MOST_TARGET = 0.1, 10.0
+# Over matrices of fewer rows the threads of the matrix library would only wait for each other.
+FEW_ROWS = 5000
 # Log of a row's sum that is as good as zero.
 NORMAL = 1e-9
 
@@ -132,34 +137,44 @@ class MarginHybrid(ParameterLearner):
             _compile_kernels()
         if self.tune:
             return learn_tuned(self, schema, dag, rows, start)
-        reference = MaximumLikelihood(self.smoothing, self.kind).learn(schema, dag, rows).network
         design = design or Design.of(dag, rows, self.n_jobs)
-        problem = self._problem(design, distinct_rows(design), reference)
+        problem = self._problem(design, distinct_rows(design))
         found = self._solve(problem, None if start is None else design.flatten(start.tables))
-        network, note = _network(schema, design, problem.layout, found.weights, reference)
+        others = self._others(design, rows)
+        network, note = _network(schema, design, problem.layout, found.weights, others)
         if note is not None:
             found = replace(found, status=f"{found.status}; {note}")
         path = tuple(objective for _, objective, _ in found.trace)
         return ParameterResult(network, self._certificate(dag, design, problem, found), path)
 
-    def _problem(self, design: Design, rows: MarginRows, reference: Network) -> EntropicHinge:
+    def _problem(self, design: Design, rows: MarginRows) -> EntropicHinge:
         counts = _smoothing(design, self.kind, self.smoothing) + _counts(rows)
         layout = Layout(rows.cells, rows.labels, counts, *_order(design), self.n_jobs)
         target = self.target
         if isinstance(target, str):
-            target = _usual_margin(rows, design.flatten(reference.tables))
+            target = _usual_margin(rows, layout.normalised(np.log(counts)))
         return EntropicHinge(layout, self.B * rows.row_weights, float(target))
+
+    def _others(self, design: Design, rows: Rows) -> list[Floats]:
+        """The tables of families without the class, by maximum likelihood; empty ones for all others."""
+        tables = [np.empty(0)] * len(design.dag.names)
+        without = [i for i in range(len(tables)) if i not in design.families]
+        counts = family_counts(rows, [(*design.dag.parents[i], i) for i in without])
+        for i, counted in zip(without, counts, strict=True):
+            tables[i] = log_table(counted, self.kind, self.smoothing)
+        return tables
 
     def _solve(self, problem: EntropicHinge, start: Floats | None) -> Solution:
         usable = start is not None and bool(np.isfinite(start).all())
-        return minimise(
-            problem,
-            start if usable else None,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            watch=self.callback,
-        )
+        with matrix_threads(1) if len(problem.caps) < FEW_ROWS else nullcontext():
+            return minimise(
+                problem,
+                start if usable else None,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                time_limit=self.time_limit,
+                watch=self.callback,
+            )
 
     def _certificate(self, dag: Dag, design: Design, problem: EntropicHinge, found: Solution) -> Certificate:
         evidence = {
@@ -199,13 +214,11 @@ def _compile_kernels() -> None:
 
 def _counts(rows: MarginRows) -> Floats:
     """Weight of the rows that use a cell, by class; cells x classes."""
-    cells, classes = rows.shape
-    out = np.zeros(cells * classes)
-    for column in rows.cells.T:
-        used = column >= 0
-        at = column[used].astype(np.int64) * classes + rows.labels[used]
-        out += np.bincount(at, rows.row_weights[used], minlength=len(out))
-    return out.reshape(cells, classes)
+    from marginbayes.kernels.margins import add_weights
+
+    out = np.zeros(rows.shape)
+    add_weights(rows.cells, rows.labels, rows.row_weights, out)
+    return out
 
 
 def _smoothing(design: Design, kind: str, amount: float) -> Floats:
@@ -242,7 +255,7 @@ def _usual_margin(rows: MarginRows, weights: Floats) -> float:
 
 
 def _network(
-    schema: Schema, design: Design, layout: Layout, weights: Floats, reference: Network
+    schema: Schema, design: Design, layout: Layout, weights: Floats, others: Sequence[Floats]
 ) -> tuple[Network, str | None]:
     """The network of the weights, and what had to be done to rows that sum to less than one."""
     logs, note = layout.log_sums(weights), None
@@ -250,7 +263,6 @@ def _network(
         if unmarried_parents(design.dag) is not None:
             weights, note = layout.normalised(weights), "rows that sum to less than one were scaled to one"
         else:
-            tables = renormalize(design.dag, design.tables(weights, reference.tables))
+            tables = renormalize(design.dag, design.tables(weights, others))
             return Network(schema, design.dag, tuple(tables)), None
-    tables = design.tables(weights, reference.tables)
-    return Network(schema, design.dag, tuple(np.array(t) for t in tables)), note
+    return Network(schema, design.dag, tuple(np.array(t) for t in design.tables(weights, others))), note

@@ -182,8 +182,9 @@ class EntropicHinge:
 
         Sums of a table's usual cell are what its other cells leave of the sum over all rows, so that counts, too.
         """
-        flow = self.layout.differences(eta) + 2.0 * self.layout.sums(eta)
-        return np.asarray(LOST * (flow + 1e-2 * eta.sum()))
+        through, totals = eta.copy(), eta.sum(axis=1)
+        through[np.arange(len(eta)), self.layout.labels] += totals
+        return np.asarray(LOST * (self.layout.sums(through) + 1e-2 * totals.sum()))
 
     def repaired(self, eta: Floats, room: Floats | float = 0.0, rounds: int = 10) -> tuple[Floats, Floats]:
         """Multipliers whose amounts are not below the room: those that overdraw a cell are made smaller."""
