@@ -128,19 +128,17 @@ class _Walk:
         try:
             self.path.step()
         except (FloatingPointError, ZeroDivisionError):  # rounding leaves no factor of the system, or a row no room
-            return self._gives_up_boldness()
+            return self._gives_up_boldness() or self._goes_slowly()
         if self.path.stuck:
             if self.path.mu < SMALLEST * abs(self.best.objective) / self.path.eta.size:
-                return False
+                return self._goes_slowly()
             self._begin(10.0 * self.path.mu)
         self.path.appraise(self.best, self.tol)
         self.best.note()
         if self.best.stagnates():
             if self.best.within(ROUNDING):
                 return False
-            if self.compiled:
-                self._goes_slowly()
-            else:
+            if not self._goes_slowly():
                 self._less_bold()
         if self.bold_steps == 1:
             return self._gives_up_boldness()
@@ -156,10 +154,13 @@ class _Walk:
         else:
             self.path = Path(self.problem, self.best.weights, mu, pace, self.check)
 
-    def _goes_slowly(self) -> None:
-        """By arrays from now on, whose steps are more exact and take several times as long."""
-        self.compiled, self.bold_steps = False, 0
-        self._begin(_mean_gap(self.problem, self.best))
+    def _goes_slowly(self) -> bool:
+        """Go by arrays from now on, whose steps are more exact and take longer; whether that is something new."""
+        new, self.compiled = self.compiled, False
+        if new:
+            self.bold_steps = 0
+            self._begin(_mean_gap(self.problem, self.best))
+        return new
 
     def _gives_up_boldness(self) -> bool:
         """Begin with care from now on; whether that is something new."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -54,11 +55,11 @@ class Constraints:
         object.__setattr__(self, "tiers", tuple(_names(tier, "tiers") for tier in self.tiers))
         object.__setattr__(self, "keep", _names(self.keep, "keep"))
 
-    @classmethod
-    def given(cls, value: Constraints | None) -> Constraints:
+    @staticmethod
+    def given(value: Constraints | None) -> Constraints:
         """What a learner was given as its constraints; none if it was given None."""
         if value is None:
-            return cls()
+            return _none()
         if not isinstance(value, Constraints):
             raise ValueError(f"constraints={value!r} must be Constraints(...)")
         return value
@@ -90,7 +91,8 @@ class Constraints:
         for a, b in dict.fromkeys(self.required):
             if index[a]:
                 required[index[b]] += (index[a],)
-        Dag(tuple(names), tuple(required))  # names the cycle, if there is one
+        if any(required):
+            Dag(tuple(names), tuple(required))  # names the cycle, if there is one
         for child, parents in enumerate(required):
             if len(parents) > k:
                 raise ValueError(
@@ -115,8 +117,8 @@ class Constraints:
                     raise ValueError(f"the constraints have an edge {name!r} -> {top!r}, but {name!r} is not a feature")
             above.append({index[a] for a, b in edges if b == top})
             below.append([edge for edge in edges if edge[1] != top])
-        rules = replace(self, required=below[0], forbidden=below[1]).compile(names, k, drops=drops)
-        return rules, above[0], above[1]
+        among = replace(self, required=below[0], forbidden=below[1]) if any(above) else self
+        return among.compile(names, k, drops=drops), above[0], above[1]
 
     def _known(self, names: Sequence[str]) -> dict[str, int]:
         index = {name: i for i, name in enumerate(names)}
@@ -187,3 +189,8 @@ class Rules:
         for child, parents in enumerate(self.required):
             allowed[list(parents), child] = True
         return Rules(self.k, allowed, self.required, self.keep, self.dropped)
+
+
+@cache
+def _none() -> Constraints:
+    return Constraints()

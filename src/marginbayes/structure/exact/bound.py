@@ -30,6 +30,8 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 EPSILON = float(np.finfo(np.float64).eps)
+# Level of compression: there are many texts, and a better one makes them hardly shorter.
+QUICK = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class Multipliers:
     def text(self) -> str:
         """Rows, as differences, and shares, 32 bits each, compressed."""
         both = np.concatenate([np.diff(self.rows, prepend=np.int32(0)), self.shares]).astype("<i4")
-        return base64.b64encode(zlib.compress(both.tobytes())).decode("ascii")
+        return base64.b64encode(zlib.compress(both.tobytes(), QUICK)).decode("ascii")
 
     @property
     def bytes(self) -> int:

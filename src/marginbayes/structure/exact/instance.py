@@ -206,15 +206,13 @@ def _allowed(sets: Sequence[Sequence[tuple[int, ...]]]) -> Flags:
 def _tables(samples: Samples, allowed: Flags, margin: str, smoothing: float, max_memory: float) -> Tables:
     from marginbayes.kernels.exact_margins import Tables, fill_tables
 
-    n, classes = len(allowed), samples.cardinalities[0]
+    classes = samples.cardinalities[0]
     levels = np.array(samples.cardinalities[1:], np.int64)
-    offset = np.full((n, n + 2), -1, np.int64)
-    size = 0
-    for i in range(n):
-        for o in range(1, n + 2):
-            if allowed[i, o] or (o == 1 and allowed[i].any()):
-                offset[i, o] = size
-                size += int(levels[i] + 1) * (1 if o == 1 else int(levels[o - 2] + 1))
+    made = allowed.copy()
+    made[:, 0], made[:, 1] = False, allowed.any(axis=1)
+    sizes = np.where(made, np.outer(levels + 1, np.concatenate([[0, 1], levels + 1])), 0)
+    ends = np.cumsum(sizes).reshape(sizes.shape)
+    offset, size = np.where(made, ends - sizes, -1), int(sizes.sum())
     if 8.0 * size * classes > max_memory:
         raise ValueError(
             f"the tables of all options would take {8.0 * size * classes:.2g} bytes, more than "
@@ -240,15 +238,12 @@ def _without_copies(allowed: Flags, data: Tables) -> tuple[Flags, tuple[tuple[in
     So it is with a feature of one level, alone or, if it is never missing, as a parent: where it is, a table given it
     has other counts. A structure stays acyclic when such an edge goes.
     """
-    allowed, found = allowed.copy(), []
-    constant = (data.levels == 1) & (data.codes < data.levels[:, None]).all(axis=1)
-    for i, levels in enumerate(data.levels):
-        for o in np.flatnonzero(allowed[i]):
-            if o > 0 and levels == 1 and allowed[i, 0]:
-                found.append((i, int(o), 0))
-            elif o > 1 and constant[o - 2] and allowed[i, 1]:
-                found.append((i, int(o), 1))
-            else:
-                continue
-            allowed[i, o] = False
-    return allowed, tuple(found)
+    alone = data.levels == 1
+    if not alone.any():
+        return allowed, ()
+    parents = np.concatenate([[False, False], alone & (data.codes < data.levels[:, None]).all(axis=1)])
+    none = allowed & (alone & allowed[:, 0])[:, None]
+    none[:, 0] = False
+    single = allowed & parents & allowed[:, 1:2] & ~none
+    found = [(i, o, 0 if none[i, o] else 1) for i, o in np.argwhere(none | single).tolist()]
+    return allowed & ~(none | single), tuple(found)

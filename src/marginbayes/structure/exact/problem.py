@@ -222,10 +222,11 @@ def family_scores(samples: Samples, variable: int, parents: Sequence[int], binar
         rest = _log_shares(counts.sum(axis=-1, keepdims=True) - counts, smoothing, levels, axis=0) if binary else 0.0
         family = [variable, *(p for p in parents if p)]
     else:  # the class is the child; one against the rest is a class of two levels
-        table = _log_shares(counts, smoothing, classes, axis=-1)
         if binary:
             table = np.log(counts + smoothing)
             rest = np.log(counts.sum(axis=-1, keepdims=True) - counts + smoothing)
+        else:
+            table = _log_shares(counts, smoothing, classes, axis=-1)
         family = list(parents)
     cells = tuple(samples.codes[v] for v in family)
     if not binary:
