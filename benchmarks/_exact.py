@@ -17,8 +17,12 @@ from marginbayes import datasets
 from marginbayes.data import Rows, Schema, Variable
 from marginbayes.data.encode import Encoder
 from marginbayes.data.frame import read_frame
+from marginbayes.kernels.exact_relax import ROOT, Part, Relaxed, relax
+from marginbayes.kernels.exact_space import Multipliers
+from marginbayes.structure.exact.incumbent import plain_choice, search_from
+from marginbayes.structure.exact.instance import Instance
 
-__all__ = ["Encoded", "Results", "desired", "encoded", "timed", "versions"]
+__all__ = ["Encoded", "Results", "desired", "encoded", "quickest", "root_relaxation", "timed", "versions"]
 
 
 class Encoded(NamedTuple):
@@ -42,6 +46,17 @@ def encoded(name: str) -> Encoded:
 def desired(p: float) -> float:
     """The desired log-margin of a posterior p."""
     return math.log(p / (1.0 - p))
+
+
+def root_relaxation(instance: Instance) -> tuple[Relaxed, float]:
+    """The relaxation of a whole problem without class parents, and the objective that a search for structures finds."""
+    stop = np.zeros(1, np.int64)
+    best = search_from(instance, 0, plain_choice(instance), 0, stop)
+    shares = np.zeros(instance.allowed.shape)
+    shares[np.arange(len(shares)), best.choice] = 1.0
+    nothing, values = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32)), np.zeros(shares.shape)
+    start = Part(instance.root(0), shares, np.zeros((0, len(shares)), bool), nothing, instance.ceiling, values)
+    return relax(instance.space, instance.base(0), start, best.objective, ROOT, stop), best.objective
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:

@@ -18,13 +18,10 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from _exact import desired, encoded
+from _exact import desired, encoded, root_relaxation
 from numpy.typing import NDArray
 
-from marginbayes.kernels.exact_relax import ROOT, Part, relax
-from marginbayes.kernels.exact_space import Multipliers
 from marginbayes.structure import ExactMargin
-from marginbayes.structure.exact.incumbent import plain_choice, search_from
 from marginbayes.structure.exact.instance import Instance
 
 Floats = NDArray[np.float64]
@@ -45,15 +42,8 @@ def two_classes(name: str, p: float) -> Instance:
 
 def root_shares(instance: Instance) -> tuple[Floats, float]:
     """Shares of the options at the root, and the objective of the best structure of a brief search."""
-    stop = np.zeros(1, np.int64)
-    best = search_from(instance, 0, plain_choice(instance), 0, stop)
-    shares = np.zeros(instance.allowed.shape)
-    shares[np.arange(len(shares)), best.choice] = 1.0
-    nothing = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
-    start = Part(
-        instance.root(0), shares, np.zeros((0, len(shares)), bool), nothing, instance.ceiling, np.zeros(shares.shape)
-    )
-    return relax(instance.space, instance.base(0), start, best.objective, ROOT, stop).shares, best.objective
+    relaxed, objective = root_relaxation(instance)
+    return relaxed.shares, objective
 
 
 def outcomes(shares: Floats) -> NDArray[np.int64]:
@@ -77,7 +67,8 @@ def measure(name: str, p: float) -> None:
     shares, objective = root_shares(instance)
     drawn, rng = outcomes(shares), np.random.default_rng(0)
     totals = np.zeros(3)
-    for m, row in enumerate(instance.rows(np.arange(instance.n_rows))):
+    instance.fill(np.arange(instance.n_rows))
+    for m, row in enumerate(instance.space.dense):
         values = np.take_along_axis(row.reshape(shares.shape), drawn, axis=1)
         base, weight = instance.base(0)[m], instance.samples.weights[m]
         totals[0] += weight * min(instance.gamma, base + values.mean(axis=1).sum())

@@ -29,7 +29,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from _exact import Encoded, Results, desired, quickest, versions
+from _exact import Encoded, Results, desired, quickest, root_relaxation, versions
 from _exact import encoded as read
 from _protocol import UCI
 
@@ -90,11 +90,11 @@ def warm() -> None:
         ExactMargin(margin).learn(data.schema, data.rows)
 
 
-def solved(instance: Instance, limit: float | None = None, nodes: int | None = None) -> dict[str, Any]:
+def solved(instance: Instance, limit: float | None = None) -> dict[str, Any]:
     """The numbers of one solve, with a limit on the clock."""
     warm()
     data = encoded(instance[0])
-    learner = ExactMargin(instance[1], gamma=desired(instance[2]), time_limit=limit, node_limit=nodes)
+    learner = ExactMargin(instance[1], gamma=desired(instance[2]), time_limit=limit)
     found, seconds, cpu = quickest(lambda: learner.learn(data.schema, data.rows))
     return {**_size(data), **_numbers(found), "seconds": round(seconds, 6), "cpu": round(cpu, 6), **versions()}
 
@@ -222,14 +222,15 @@ def _root(instance: Instance, limit: float) -> dict[str, Any]:
     data = encoded(name)
     problem = dense_problem(data.schema, data.rows, margin=margin, gamma=desired(p), k=1)
     full = full_lp_bound(problem, time_limit=limit)
-    found = solved(instance, nodes=1)
+    made = ExactMargin(margin, gamma=desired(p))._instance(data.schema, data.rows)
+    found, objective = root_relaxation(made)
     return {
         **_size(data),
         "full": full.bound,
         "complete": full.complete,
-        "root": found["bound"],
-        "objective": found["objective"],
-        "above": (found["bound"] - full.bound) / max(1.0, abs(full.bound)),
+        "root": found.bound,
+        "objective": objective,
+        "above": (found.bound - full.bound) / max(1.0, abs(full.bound)),
         "ceiling": problem.gamma * float(problem.weights.sum()),
     }
 

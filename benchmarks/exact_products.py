@@ -87,7 +87,8 @@ def measure(name: str, p: float) -> None:
     shares = np.where(shares < LEAST, 0.0, shares)
     shares /= shares.sum(axis=1, keepdims=True)
     base, weights, gamma = instance.base(0), instance.samples.weights, instance.gamma
-    margins = instance.rows(np.arange(instance.n_rows)).reshape(-1, *shares.shape)
+    instance.fill(np.arange(instance.n_rows))
+    margins = instance.space.dense.reshape(-1, *shares.shape)
     products = Products(margins, base, shares)
     relaxed = float(weights @ np.minimum(gamma, products.mean))
     values = [products.value(weights, gamma, *_range(margins, base, some)) for some in (instance.root(0), shares > 0)]
