@@ -86,9 +86,10 @@ class Best(NamedTuple):
 class Work(NamedTuple):
     """Room for the numbers of a step, taken once for many steps."""
 
-    mean: Floats  # of the rows of each group, weighted by their slopes
+    mean: Floats  # of the rows of a group, weighted by their slopes
     total: Floats  # of the slopes of each group
     slope: Floats
+    share: Floats  # of each slope in that sum
     lines: Floats
     matrix: Floats
     missing: Floats  # what the equations of x still lack
@@ -102,8 +103,9 @@ class Work(NamedTuple):
 def _room(at: Point) -> Work:
     p, groups, rows, cuts = len(at.x), len(at.top), len(at.slack), len(at.cut)
     return Work(
-        np.empty((groups, p)),
+        np.empty(p),
         np.empty(groups),
+        np.empty(rows),
         np.empty(rows),
         np.empty((rows + groups + cuts, p)),
         np.empty((p, p)),
@@ -217,9 +219,8 @@ def starting_point(program: Program, x: Floats, dual: Floats, n_blocks: int, spr
 
 @njit(cache=True, nogil=True)
 def _largest_bend(program: Program, at: Point, work: Work) -> float:
-    """The greatest weight of a line of the normal matrix; slopes, their sums and the means of the rows are filled."""
+    """The greatest weight of a line of the normal matrix; slopes, their sums and shares are filled."""
     largest, start = 0.0, program.start
-    work.mean[:] = 0.0
     for g in range(len(work.total)):
         total = at.top_dual[g] / at.top[g]
         for r in range(start[g], start[g + 1]):
@@ -227,10 +228,8 @@ def _largest_bend(program: Program, at: Point, work: Work) -> float:
             total += work.slope[r]
         work.total[g] = total
         for r in range(start[g], start[g + 1]):
-            share = work.slope[r] / total
+            work.share[r] = work.slope[r] / total
             largest = max(largest, work.slope[r] * ((total - work.slope[r]) / total))
-            for k in range(work.mean.shape[1]):
-                work.mean[g, k] += share * program.rows[r, k]
     return largest
 
 
@@ -253,16 +252,20 @@ def _bending(program: Program, at: Point, work: Work) -> int:
                     lines[n, k] = root * rows[first, k]
                 n += 1
             continue
+        mean[:] = 0.0
+        for r in range(first, last):
+            for k in range(len(mean)):
+                mean[k] += work.share[r] * rows[r, k]
         for r in range(first, last):
             if work.slope[r] * ((total - work.slope[r]) / total) > least:
                 root = np.sqrt(work.slope[r])
                 for k in range(lines.shape[1]):
-                    lines[n, k] = root * (rows[r, k] - mean[g, k])
+                    lines[n, k] = root * (rows[r, k] - mean[k])
                 n += 1
         if top_slope * ((total - top_slope) / total) > least:
             root = np.sqrt(top_slope)
             for k in range(lines.shape[1]):
-                lines[n, k] = root * mean[g, k]
+                lines[n, k] = root * mean[k]
             n += 1
     for c in range(len(program.cuts)):
         root = np.sqrt(at.cut_dual[c] / at.cut[c])
@@ -369,12 +372,13 @@ def _direction(program: Program, at: Point, work: Work, centre: float, before: P
     for g in range(len(at.top)):
         work.push[g] = _aim(centre, at.top[g], at.top_dual[g], before.top[g], before.top_dual[g]) / at.top[g]
         for r in range(start[g], start[g + 1]):
-            # For a while, what forces the row.
             out.slack[r] = _aim(centre, at.slack[r], at.dual[r], before.slack[r], before.dual[r]) / at.slack[r]
             work.push[g] += out.slack[r]
-        out.level[g] = -work.push[g]
+        for r in range(
+            start[g], start[g + 1]
+        ):  # for a while, what forces the row, less its part of what moves the level
+            out.slack[r] -= work.share[r] * work.push[g]
     _add_transposed(program.rows, out.slack, dx)
-    _add_transposed(work.mean, out.level, dx)
     for c in range(len(at.cut)):
         aim = _aim(centre, at.cut[c], at.cut_dual[c], before.cut[c], before.cut_dual[c])
         out.cut[c] = (at.cut_dual[c] * work.gap[c] - aim) / at.cut[c]
@@ -397,10 +401,10 @@ def _follow(program: Program, at: Point, work: Work, centre: float, before: Poin
         aim = _aim(centre, at.rest[i], at.rest_price[i], before.rest[i], before.rest_price[i])
         out.rest_price[i] = (aim - at.rest_price[i] * out.rest[i]) / at.rest[i]
     _add_times(program.rows, dx, out.slack)
-    out.level[:] = 0.0
-    _add_times(work.mean, dx, out.level)
     for g in range(len(at.top)):
-        out.level[g] -= work.push[g] / work.total[g]
+        out.level[g] = -work.push[g] / work.total[g]
+        for r in range(start[g], start[g + 1]):
+            out.level[g] += work.share[r] * out.slack[r]
         out.top[g] = -out.level[g]
         aim = _aim(centre, at.top[g], at.top_dual[g], before.top[g], before.top_dual[g])
         out.top_dual[g] = (aim + at.top_dual[g] * out.level[g]) / at.top[g]

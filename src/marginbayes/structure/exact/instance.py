@@ -86,6 +86,13 @@ class Instance:
         """Number of margin rows; row r belongs to sample r // rivals."""
         return len(self.samples.weights) * self.rivals
 
+    @property
+    def has_matrices(self) -> bool:
+        """Whether there are so many options that systems of equations go to the matrix library."""
+        from marginbayes.kernels.exact_interior import FEW
+
+        return int(self.allowed.sum()) - self.n_features >= FEW
+
     @cached_property
     def ceiling(self) -> float:
         """What no structure exceeds: every margin at gamma."""

@@ -165,7 +165,7 @@ class ExactMargin(StructureLearner):
             instance = self._instance(schema, rows)
             nodes = math.inf if self.node_limit is None else self.node_limit
             limits = Limits(float(self.gap), nodes, began + self._seconds, FIRST * self._seconds, wished)
-            with watching(self.n_jobs, limits.in_time) as watch:
+            with watching(self.n_jobs, limits.in_time, instance.has_matrices) as watch:
                 search = file.resume(instance, limits.gap) or self._begin(instance, schema, watch, began)
                 try:
                     status = search.run(limits, watch, self._ticker(search, file))

@@ -141,7 +141,7 @@ def _most(instance: Instance) -> int:
 
 
 def _fixes(gone: Flags, multipliers: Multipliers) -> list[Fix]:
-    return [Fix(i, gone[i], multipliers) for i in np.flatnonzero(gone.any(axis=1)).tolist()]
+    return [Fix(i, gone[i], multipliers) for i in sorted(set(gone.nonzero()[0].tolist()))]
 
 
 def _settle(instance: Instance, top: int, allowed: Flags, out: Expansion) -> None:

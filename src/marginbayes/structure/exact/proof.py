@@ -102,4 +102,4 @@ class Proof:
 
 def bits(options: Flags) -> int:
     """A set of options as a number, option o being worth 2^o."""
-    return sum(1 << int(o) for o in np.flatnonzero(options))
+    return int.from_bytes(np.packbits(options, bitorder="little").tobytes(), "little")

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 import numpy as np
@@ -70,10 +70,13 @@ def _done(work: Work[Result], stop: NDArray[np.int64]) -> Future[Result]:
 
 
 @contextmanager
-def watching(n_jobs: int | None, in_time: Callable[[], bool]) -> Iterator[Watch]:
-    """A watch over so many threads, None for all cores; inside, the matrix library works on one thread for each."""
+def watching(n_jobs: int | None, in_time: Callable[[], bool], matrices: bool) -> Iterator[Watch]:
+    """A watch over so many threads, None for all cores; inside, the matrix library works on one thread for each.
+
+    `matrices`: whether it is made use of at all, for to set its threads takes longer than a small problem does.
+    """
     watch = Watch(n_jobs, in_time)
-    with matrix_threads(1):
+    with matrix_threads(1) if matrices else nullcontext():
         try:
             yield watch
         finally:
