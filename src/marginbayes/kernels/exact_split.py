@@ -31,12 +31,16 @@ def _positions(points: Floats, shares: Floats, weights: Floats) -> Floats:
     for a in range(k):
         if scaled[a, a] > scaled[longest, longest]:
             longest = a
-    vector = scaled[longest].copy()
+    vector, image = scaled[longest].copy(), np.empty(k)
     for _ in range(AXIS_STEPS):
-        size = np.sqrt(np.dot(vector, vector))
+        size = np.sqrt((vector * vector).sum())
         if size == 0.0:
             break
-        vector = np.dot(scaled, vector / size)
+        for a in range(k):  # of few options: a matrix library would take longer to be called
+            image[a] = 0.0
+            for b in range(k):
+                image[a] += scaled[a, b] * vector[b]
+        vector[:] = image / size
     places: Floats = np.dot(gram, np.sqrt(shares) * vector)
     return places
 
