@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from marginbayes.kernels.branching import option_bound
 from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.exact_margins import weighted_rows
+from marginbayes.kernels.exact_point import Point, blank, move, products, step_lengths
+from marginbayes.kernels.small_matrices import add_times, add_transposed, factorise, gram, solve
 
-__all__ = ["Best", "Linear", "Point", "Program", "interior_run", "interior_step", "starting_point"]
+__all__ = ["Best", "Linear", "Program", "interior_run", "interior_step", "starting_point"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# With fewer entries than this plain loops are faster than the matrix library.
-FEW = 48
 # Rows of the normal matrix whose weight is this much below the greatest are left out of it: they hardly bend anything.
 NEGLIGIBLE = 1e-9
 # How far towards the border a step may go.
@@ -46,22 +46,6 @@ class Program(NamedTuple):
     block: Ints
     cuts: Floats
     room: Floats
-
-
-class Point(NamedTuple):
-    """An iterate, or a direction: every slack beside its multiplier; `level` alone has none."""
-
-    x: Floats
-    price: Floats
-    rest: Floats  # of each block, what x leaves to the reference option
-    rest_price: Floats
-    slack: Floats
-    dual: Floats
-    top: Floats  # gamma - level
-    top_dual: Floats
-    cut: Floats
-    cut_dual: Floats
-    level: Floats
 
 
 class Linear(NamedTuple):
@@ -112,59 +96,9 @@ def _room(at: Point) -> Work:
         np.empty(p),
         np.empty(cuts),
         np.empty(groups),
-        _blank(at),
-        _blank(at),
+        blank(at),
+        blank(at),
     )
-
-
-@njit(cache=True, nogil=True)
-def _blank(at: Point) -> Point:
-    """A direction that leads nowhere."""
-    return Point(
-        np.zeros_like(at.x),
-        np.zeros_like(at.x),
-        np.zeros_like(at.rest),
-        np.zeros_like(at.rest),
-        np.zeros_like(at.slack),
-        np.zeros_like(at.slack),
-        np.zeros_like(at.top),
-        np.zeros_like(at.top),
-        np.zeros_like(at.cut),
-        np.zeros_like(at.cut),
-        np.zeros_like(at.level),
-    )
-
-
-@njit(cache=True, nogil=True)
-def _add_times(matrix: Floats, x: Floats, out: Floats) -> None:
-    """Add matrix x to `out`."""
-    if len(x) >= FEW:
-        out += np.dot(matrix, x)
-        return
-    for r in range(len(matrix)):
-        # Four sums, so that none has to wait for the one before it.
-        one, two, three, four, k = 0.0, 0.0, 0.0, 0.0, 0
-        while k + 3 < len(x):
-            one += matrix[r, k] * x[k]
-            two += matrix[r, k + 1] * x[k + 1]
-            three += matrix[r, k + 2] * x[k + 2]
-            four += matrix[r, k + 3] * x[k + 3]
-            k += 4
-        while k < len(x):
-            one += matrix[r, k] * x[k]
-            k += 1
-        out[r] += (one + two) + (three + four)
-
-
-@njit(cache=True, nogil=True)
-def _add_transposed(matrix: Floats, y: Floats, out: Floats) -> None:
-    """Add matrix' y to `out`."""
-    if len(out) >= FEW:
-        out += np.dot(matrix.T, y)
-        return
-    for r in range(len(matrix)):
-        for k in range(len(out)):
-            out[k] += matrix[r, k] * y[r]
 
 
 @njit(cache=True, nogil=True)
@@ -174,7 +108,7 @@ def _gradient(program: Program, dual: Floats, cut_dual: Floats, out: Floats) -> 
     for c in range(len(cut_dual)):
         for k in range(len(out)):
             out[k] -= program.cuts[c, k] * cut_dual[c]
-    _add_transposed(program.rows, dual, out)
+    add_transposed(program.rows, dual, out)
 
 
 @njit(cache=True, nogil=True)
@@ -185,7 +119,7 @@ def starting_point(program: Program, x: Floats, dual: Floats, n_blocks: int, spr
     """
     n_groups = len(program.weight)
     margins = program.base.copy()
-    _add_times(program.rows, x, margins)
+    add_times(program.rows, x, margins)
     level, top, top_dual, slack = np.empty(n_groups), np.empty(n_groups), np.empty(n_groups), np.empty(len(margins))
     mu = 1e-300
     for g in range(n_groups):
@@ -201,7 +135,7 @@ def starting_point(program: Program, x: Floats, dual: Floats, n_blocks: int, spr
             mu += slack[r] * dual[r]
     mu /= len(margins) + n_groups + 1
     filled, cut = np.zeros(len(program.room)), np.empty(len(program.room))
-    _add_times(program.cuts, x, filled)
+    add_times(program.cuts, x, filled)
     for c in range(len(cut)):
         cut[c] = max(program.room[c] - filled[c], 0.1)
     cut_dual, gradient = mu / cut, np.empty(len(x))
@@ -276,59 +210,10 @@ def _bending(program: Program, at: Point, work: Work) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _gram(lines: Floats, out: Floats) -> None:
-    """The lower half of lines' lines; of many columns by halves, for one quarter is the mirror of another."""
-    p = lines.shape[1]
-    if p >= FEW:
-        half = p // 2
-        left, right = np.ascontiguousarray(lines[:, :half]), np.ascontiguousarray(lines[:, half:])
-        out[:half, :half] = np.dot(left.T, left)
-        out[half:, half:] = np.dot(right.T, right)
-        out[half:, :half] = np.dot(right.T, left)
-        return
-    out[:] = 0.0
-    for n in range(0, len(lines) - 3, 4):  # four at once: the entries are read and written a quarter as often
-        for k in range(p):
-            one, two, three, four = lines[n, k], lines[n + 1, k], lines[n + 2, k], lines[n + 3, k]
-            for j in range(p):
-                out[k, j] += (one * lines[n, j] + two * lines[n + 1, j]) + (
-                    three * lines[n + 2, j] + four * lines[n + 3, j]
-                )
-    for n in range(len(lines) - len(lines) % 4, len(lines)):
-        for k in range(p):
-            for j in range(p):
-                out[k, j] += lines[n, k] * lines[n, j]
-
-
-@njit(cache=True, nogil=True)
-def _factorise(matrix: Floats) -> bool:
-    """Make the lower half a Cholesky factor; whether the matrix is positive definite to working precision."""
-    p = len(matrix)
-    if p >= FEW:
-        try:
-            matrix[:] = np.linalg.cholesky(matrix)
-        except Exception:  # noqa: BLE001 - compiled code knows no other
-            return False
-        return True
-    for k in range(p):
-        for j in range(k + 1):
-            total = matrix[k, j]
-            for i in range(j):
-                total -= matrix[k, i] * matrix[j, i]
-            if j < k:
-                matrix[k, j] = total / matrix[j, j]
-            elif total > 0.0:
-                matrix[k, k] = np.sqrt(total)
-            else:
-                return False
-    return True
-
-
-@njit(cache=True, nogil=True)
 def _newton_factor(program: Program, at: Point, work: Work) -> bool:
     """Factor of the matrix of the Newton system by x: hinges and cuts, and the borders of the simplices."""
     n, matrix, block = _bending(program, at, work), work.matrix, program.block
-    _gram(work.lines[:n], matrix)
+    gram(work.lines[:n], matrix)
     for k in range(len(at.x)):
         i = block[k]
         for j in range(k + 1):
@@ -336,22 +221,7 @@ def _newton_factor(program: Program, at: Point, work: Work) -> bool:
                 matrix[k, j] += at.rest_price[i] / at.rest[i]
         matrix[k, k] += at.price[k] / at.x[k]
         matrix[k, k] *= 1.0 + 1e-12
-    return bool(_factorise(matrix))
-
-
-@njit(cache=True, nogil=True)
-def _solve(factor: Floats, right: Floats) -> None:
-    """Solve factor factor' y = right in place."""
-    n = len(right)
-    for i in range(n):
-        total = right[i]
-        for k in range(i):
-            total -= factor[i, k] * right[k]
-        right[i] = total / factor[i, i]
-    for i in range(n - 1, -1, -1):
-        right[i] /= factor[i, i]
-        for k in range(i):
-            right[k] -= factor[i, k] * right[i]
+    return bool(factorise(matrix))
 
 
 @njit(inline="always")
@@ -378,12 +248,12 @@ def _direction(program: Program, at: Point, work: Work, centre: float, before: P
             start[g], start[g + 1]
         ):  # for a while, what forces the row, less its part of what moves the level
             out.slack[r] -= work.share[r] * work.push[g]
-    _add_transposed(program.rows, out.slack, dx)
+    add_transposed(program.rows, out.slack, dx)
     for c in range(len(at.cut)):
         aim = _aim(centre, at.cut[c], at.cut_dual[c], before.cut[c], before.cut_dual[c])
         out.cut[c] = (at.cut_dual[c] * work.gap[c] - aim) / at.cut[c]
-    _add_transposed(program.cuts, out.cut, dx)
-    _solve(work.matrix, dx)
+    add_transposed(program.cuts, out.cut, dx)
+    solve(work.matrix, dx)
     _follow(program, at, work, centre, before, out)
 
 
@@ -400,7 +270,7 @@ def _follow(program: Program, at: Point, work: Work, centre: float, before: Poin
     for i in range(len(at.rest)):
         aim = _aim(centre, at.rest[i], at.rest_price[i], before.rest[i], before.rest_price[i])
         out.rest_price[i] = (aim - at.rest_price[i] * out.rest[i]) / at.rest[i]
-    _add_times(program.rows, dx, out.slack)
+    add_times(program.rows, dx, out.slack)
     for g in range(len(at.top)):
         out.level[g] = -work.push[g] / work.total[g]
         for r in range(start[g], start[g + 1]):
@@ -412,69 +282,11 @@ def _follow(program: Program, at: Point, work: Work, centre: float, before: Poin
             out.slack[r] -= out.level[g]
             aim = _aim(centre, at.slack[r], at.dual[r], before.slack[r], before.dual[r])
             out.dual[r] = (aim - at.dual[r] * out.slack[r]) / at.slack[r]
-    _add_times(program.cuts, dx, out.cut)
+    add_times(program.cuts, dx, out.cut)
     for c in range(len(at.cut)):
         out.cut[c] = work.gap[c] - out.cut[c]
         aim = _aim(centre, at.cut[c], at.cut_dual[c], before.cut[c], before.cut_dual[c])
         out.cut_dual[c] = (aim - at.cut_dual[c] * out.cut[c]) / at.cut[c]
-
-
-@njit(cache=True, nogil=True)
-def _longest(values: Floats, steps: Floats, limit: float) -> float:
-    """The longest step, up to the limit, that keeps all values from becoming negative."""
-    for k in range(len(values)):
-        if steps[k] < 0.0 and -values[k] > limit * steps[k]:
-            limit = -values[k] / steps[k]
-    return limit
-
-
-@njit(cache=True, nogil=True)
-def _step_lengths(at: Point, by: Point) -> tuple[float, float]:
-    """How far slacks, and how far multipliers, may go in this direction."""
-    step = _longest(at.rest, by.rest, _longest(at.x, by.x, 1.0))
-    step = _longest(at.cut, by.cut, _longest(at.top, by.top, _longest(at.slack, by.slack, step)))
-    dual = _longest(at.rest_price, by.rest_price, _longest(at.price, by.price, 1.0))
-    dual = _longest(at.top_dual, by.top_dual, _longest(at.dual, by.dual, dual))
-    return step, _longest(at.cut_dual, by.cut_dual, dual)
-
-
-@njit(cache=True, nogil=True)
-def _product(value: Floats, dual: Floats, by: Floats, dual_by: Floats, step: float, dual_step: float) -> float:
-    total = 0.0
-    for k in range(len(value)):
-        total += (value[k] + step * by[k]) * (dual[k] + dual_step * dual_by[k])
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _products(at: Point, by: Point, step: float, dual: float) -> float:
-    """Sum of slack times multiplier after a step."""
-    total = _product(at.x, at.price, by.x, by.price, step, dual)
-    total += _product(at.rest, at.rest_price, by.rest, by.rest_price, step, dual)
-    total += _product(at.slack, at.dual, by.slack, by.dual, step, dual)
-    total += _product(at.top, at.top_dual, by.top, by.top_dual, step, dual)
-    return float(total + _product(at.cut, at.cut_dual, by.cut, by.cut_dual, step, dual))
-
-
-@njit(cache=True, nogil=True)
-def _add(values: Floats, by: Floats, step: float) -> None:
-    for k in range(len(values)):
-        values[k] += step * by[k]
-
-
-@njit(cache=True, nogil=True)
-def _move(at: Point, by: Point, step: float, dual: float) -> None:
-    _add(at.x, by.x, step)
-    _add(at.rest, by.rest, step)
-    _add(at.slack, by.slack, step)
-    _add(at.top, by.top, step)
-    _add(at.cut, by.cut, step)
-    _add(at.level, by.level, step)
-    _add(at.price, by.price, dual)
-    _add(at.rest_price, by.rest_price, dual)
-    _add(at.dual, by.dual, dual)
-    _add(at.top_dual, by.top_dual, dual)
-    _add(at.cut_dual, by.cut_dual, dual)
 
 
 @njit(cache=True, nogil=True)
@@ -489,17 +301,17 @@ def interior_step(program: Program, point: Point, work: Work, nowhere: Point) ->
     for k in range(len(point.x)):
         work.missing[k] += point.price[k] - point.rest_price[program.block[k]]
     work.gap[:] = 0.0
-    _add_times(program.cuts, point.x, work.gap)
+    add_times(program.cuts, point.x, work.gap)
     for c in range(len(work.gap)):
         work.gap[c] = program.room[c] - point.cut[c] - work.gap[c]
     count = len(point.slack) + len(point.top) + len(point.x) + len(point.rest) + len(point.cut)
-    before = _products(point, nowhere, 0.0, 0.0)
+    before = products(point, nowhere, 0.0, 0.0)
     _direction(program, point, work, 0.0, nowhere, work.first)
-    step, dual = _step_lengths(point, work.first)
-    share = min(1.0, max(0.0, _products(point, work.first, step, dual) / before))
+    step, dual = step_lengths(point, work.first)
+    share = min(1.0, max(0.0, products(point, work.first, step, dual) / before))
     _direction(program, point, work, before / count * share**3, work.first, work.second)
-    step, dual = _step_lengths(point, work.second)
-    _move(point, work.second, min(1.0, DAMPING * step), min(1.0, DAMPING * dual))
+    step, dual = step_lengths(point, work.second)
+    move(point, work.second, min(1.0, DAMPING * step), min(1.0, DAMPING * dual))
     return float(before)
 
 
@@ -512,7 +324,7 @@ def interior_run(
     It ends when the bound is at most the cutoff, or what it can still gain is a small part of the distance to it.
     """
     chosen, none = np.empty(len(linear.allowed), np.int64), np.empty((0, linear.allowed.shape[1]))
-    work, nowhere = _room(point), _blank(point)
+    work, nowhere = _room(point), blank(point)
     flat = np.empty(len(linear.fixed))
     values = flat.reshape(linear.allowed.shape)
     for _ in range(steps):

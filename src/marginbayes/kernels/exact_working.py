@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from marginbayes.kernels.branching import option_bound
 from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.exact_clusters import violated_clusters
-from marginbayes.kernels.exact_interior import Linear, Point, Program
+from marginbayes.kernels.exact_interior import Linear, Program
 from marginbayes.kernels.exact_margins import gather, near_hinge, weighted_rows
+from marginbayes.kernels.exact_point import Point
 from marginbayes.kernels.exact_space import Space, shared_margins
 
 __all__ = [

@@ -89,7 +89,7 @@ class Instance:
     @property
     def has_matrices(self) -> bool:
         """Whether there are so many options that systems of equations go to the matrix library."""
-        from marginbayes.kernels.exact_interior import FEW
+        from marginbayes.kernels.small_matrices import FEW
 
         return int(self.allowed.sum()) - self.n_features >= FEW
 
