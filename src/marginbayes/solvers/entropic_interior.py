@@ -117,6 +117,7 @@ class _Walk:
         caps, counts = problem.caps.sum(), problem.layout.counts[problem.layout.blocks == 0].sum()
         self.bold_steps = BOLD_STEPS if caps <= LARGE * counts else 0
         self.share = float(SMALL * counts / caps) if fresh and not self.bold_steps else 1.0
+        self.beginning = best.weights, _mean_gap(problem, best), self.share
         self.compiled = SmallPath.suits(problem)
         self.path: Path | SmallPath | None = None
 
@@ -145,21 +146,23 @@ class _Walk:
         self.bold_steps -= 1
         return True
 
-    def _begin(self, mu: float) -> None:
-        """A path from the best weights."""
+    def _begin(self, mu: float, weights: Floats | None = None) -> None:
+        """A path from these weights, or from the best ones."""
+        weights = self.best.weights if weights is None else weights
         pace = BOLD if self.bold_steps > 0 else replace(CAREFUL, share=self.share)
         self.share = 1.0
         if self.compiled:
-            self.path = SmallPath(self.problem, self.best.weights, mu, pace)
+            self.path = SmallPath(self.problem, weights, mu, pace)
         else:
-            self.path = Path(self.problem, self.best.weights, mu, pace, self.check)
+            self.path = Path(self.problem, weights, mu, pace, self.check)
 
     def _goes_slowly(self) -> bool:
         """Go by arrays from now on, whose steps are more exact and take longer; whether that is something new."""
         new, self.compiled = self.compiled, False
-        if new:
+        if new:  # from where all began: what is best so far may be far from the path that leads on
             self.bold_steps = 0
-            self._begin(_mean_gap(self.problem, self.best))
+            weights, mu, self.share = self.beginning
+            self._begin(mu, weights)
         return new
 
     def _gives_up_boldness(self) -> bool:
