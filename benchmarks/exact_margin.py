@@ -341,9 +341,9 @@ def _milp_table(lines: list[dict[str, Any]]) -> list[str]:
     for x in lines:
         done = x["milp_status"] == "optimal"
         out.append(
-            f"| {x['set']} | {x['margin']} | {x['p']} | {x['cpu']:.2f} | {_gap(x)} | {x['milp_cpu']:.2f} "
+            f"| {x['set']} | {x['margin']} | {x['p']} | {x['cpu']:.4f} | {_gap(x)} | {x['milp_cpu']:.3f} "
             f"| {'**optimal**' if done else format(x['milp_gap'], '.2%')} "
-            f"| {format(x['milp_cpu'] / x['cpu'], '.0f') if done else '-'} | {x['limit']:g} |"
+            f"| {format(x['milp_cpu'] / x['cpu'], '.1f') if done else '-'} | {x['limit']:g} |"
         )
     return out
 
