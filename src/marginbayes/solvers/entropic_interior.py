@@ -183,4 +183,4 @@ class _Walk:
 
 def _mean_gap(problem: EntropicHinge, best: Best) -> float:
     """Products to begin with: a part of the gap for each row and class."""
-    return float((best.objective - best.bound) / (len(problem.caps) * problem.layout.counts.shape[1]))
+    return float((best.objective - best.bound) / max(1, len(problem.caps) * problem.layout.counts.shape[1]))
