@@ -194,3 +194,11 @@ def _acyclic(choice) -> bool:
         if steps > len(choice):
             return False
     return True
+
+
+def test_a_record_from_before_there_were_lists_is_read(proved) -> None:
+    document, rows = proved
+    proof = document["evidence"]["proof"]
+    assert proof["listed"] == []
+    older = {name: part for name, part in proof.items() if name != "listed"}
+    assert verify(changed(document, "evidence", "proof", to=older), rows.codes).gap <= 1e-6

@@ -51,7 +51,7 @@ def check_record(proof: Mapping[str, Any], problems: Sequence[tuple[Slots, Flags
         (children[parent] if parent >= 0 else begun).append(number)
     if sorted(proof["slots"][number] for number in begun) != [[k] for k in range(len(problems))]:
         raise CertificateError("the record does not treat every set of class parents once")
-    listed = {whole(number, count, "a part that is listed") for number in proof["listed"]}
+    listed = {whole(number, count, "a part that is listed") for number in proof.get("listed", ())}
     waiting = []
     for number in begun:
         top, options = problems[proof["slots"][number][0]]
@@ -66,7 +66,7 @@ def check_record(proof: Mapping[str, Any], problems: Sequence[tuple[Slots, Flags
 
 
 def _count(proof: Mapping[str, Any]) -> int:
-    if proof.keys() != KEYS:
+    if proof.keys() | {"listed"} != KEYS:  # records from before there were lists have none
         raise CertificateError(f"the record lacks, or has besides what it should, {sorted(KEYS ^ proof.keys())}")
     count = len(proof["parent"])
     if any(len(proof[key]) != count for key in ("slots", "taken", "fixes", "closed")):
