@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -24,7 +24,7 @@ from marginbayes.writing import replacing
 
 __all__ = ["Checkpoint", "load_search", "save_search"]
 
-VERSION = 4
+VERSION = 5
 
 
 class Checkpoint:
@@ -85,11 +85,13 @@ def fingerprint(instance: Instance) -> str:
 
 def save_search(path: Path, search: Search) -> None:
     """Write a search to a file, whole or not at all."""
-    pool, starts = _Pool(search.proof.multipliers), _Pool([])
+    starts, own = _Pool(), _Pool()
     nodes = [node for _, _, node in sorted(search.heap, key=lambda entry: entry[1])]
     places = [starts.position(node.start) for node in nodes]
     kept: list[Start] = starts.items
-    proof, own = search.proof, [pool.position(s.multipliers) for s in kept]
+    known = [search.proof.known(s.multipliers) for s in kept]
+    # Multipliers that are not on record yet have numbers below zero.
+    by = [-1 - own.position(s.multipliers) if k < 0 else k for s, k in zip(kept, known, strict=True)]
     meta = {
         "fingerprint": fingerprint(search.instance),
         "objective": search.incumbent.objective,
@@ -98,9 +100,6 @@ def save_search(path: Path, search: Search) -> None:
         "pruned": search.pruned,
         "seconds": search.elapsed,
         "trace": search.trace,
-        "proof": [proof.parent, proof.slots, proof.taken, proof.fixes, proof.closed, proof.listed],
-        "proof_multipliers": len(proof.multipliers),
-        "multipliers": [m.text for m in pool.items],
         "clusters": [[np.flatnonzero(c).tolist() for c in s.clusters] for s in kept],
     }
     arrays: dict[str, NDArray[Any]] = {
@@ -109,9 +108,12 @@ def save_search(path: Path, search: Search) -> None:
         "node": np.array([[n.part, n.top, k] for n, k in zip(nodes, places, strict=True)], np.int64).reshape(-1, 3),
         "bound": np.array([n.bound for n in nodes]),
         "packed": np.array([n.packed for n in nodes], np.uint8),
-        "start_multipliers": np.array(own, np.int64),
+        "start_multipliers": np.array(by, np.int64),
+        **_ragged("own_rows", [m.rows for m in own.items], np.int32),
+        **_ragged("own_shares", [m.shares for m in own.items], np.int32),
         **_ragged("slots", [s.slots for s in kept], np.int32),
         **_ragged("values", [s.values for s in kept], np.float32),
+        **{f"proof_{name}": array for name, array in search.proof.arrays().items()},
     }
     _write(path, arrays)
 
@@ -119,9 +121,9 @@ def save_search(path: Path, search: Search) -> None:
 class _Pool:
     """Things that several parts share, each once."""
 
-    def __init__(self, items: Iterable[Any]) -> None:
-        self.items = list(items)
-        self._known = {id(item): k for k, item in enumerate(self.items)}
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self._known: dict[int, int] = {}
 
     def position(self, item: Any) -> int:
         if id(item) not in self._known:
@@ -153,16 +155,16 @@ def load_search(path: Path, instance: Instance) -> Search:
 
 
 def _search(instance: Instance, arrays: dict[str, NDArray[Any]], meta: dict[str, Any]) -> Search:
-    parent, slots, taken, fixes, closed, listed = meta["proof"]
-    proof = Proof(parent, [tuple(s) for s in slots], taken, [[tuple(f) for f in p] for p in fixes], closed, listed)
-    pool = [Multipliers.parse(text) for text in meta["multipliers"]]
-    proof.adopt(pool[: meta["proof_multipliers"]])
+    proof = Proof.from_arrays({name.removeprefix("proof_"): a for name, a in arrays.items() if "proof_" in name})
+    own = [Multipliers(*pair) for pair in zip(_parts(arrays, "own_rows"), _parts(arrays, "own_shares"), strict=True)]
+    by = arrays["start_multipliers"].tolist()
+    shared = {k: proof.at(k) if k >= 0 else own[-1 - k] for k in sorted(set(by))}
     starts = [
-        Start(places, values, pool[k], _members(clusters, instance.n_features))
+        Start(places, values, shared[k], _members(clusters, instance.n_features))
         for places, values, k, clusters in zip(
             _parts(arrays, "slots"),
             _parts(arrays, "values"),
-            arrays["start_multipliers"].tolist(),
+            by,
             meta["clusters"],
             strict=True,
         )

@@ -68,6 +68,8 @@ class Search:
     pace: float = 0.0  # seconds that a part of the last batch took
 
     def __post_init__(self) -> None:
+        if not self.proof.parent:  # how wide it is depends on the instance
+            self.proof = Proof(self.instance.n_options)
         # A guess: so it takes about.
         self.pace = 1e-8 * self.instance.n_rows * self.instance.allowed.size
 

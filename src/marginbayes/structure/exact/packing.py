@@ -1,0 +1,172 @@
+"""Long columns of numbers, and many sets of multipliers, in little memory.
+
+Texts of columns are made of blocks. In a block, numbers are differences to the one before, with the sign in the lowest
+bit; then come all their first bytes, all second bytes and so on, which mostly makes runs of zeros; then zlib.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.structure.exact.bound import Multipliers
+
+__all__ = ["Column", "MultiplierBlocks", "texts"]
+
+Array = NDArray[Any]
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+
+# Entries of a column in one text.
+LINES = 1 << 18
+# Sets of multipliers in one block. Few, as a block is unpacked whole for any of them.
+SETS = 256
+# Level of compression: there is much to write, and a better one makes it hardly shorter.
+QUICK = 1
+# By how much a column that is full grows.
+GROWTH = 1.5
+
+
+class Column:
+    """An array that grows at its end."""
+
+    def __init__(self, values: Array) -> None:
+        self._room, self._used = values, len(values)
+
+    def __len__(self) -> int:
+        return self._used
+
+    def __getitem__(self, place: int) -> Any:
+        return self.array[place]
+
+    @property
+    def array(self) -> Array:
+        """All entries; they can be changed in it until the column grows."""
+        return self._room[: self._used]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        return int(self._room.nbytes)
+
+    def extend(self, values: Array) -> None:
+        """Entries at the end."""
+        end = self._used + len(values)
+        if end > len(self._room):
+            room = np.empty((max(64, end, int(GROWTH * len(self._room))), *values.shape[1:]), self._room.dtype)
+            room[: self._used] = self.array
+            self._room = room
+        self._room[self._used : end] = values
+        self._used = end
+
+    def append(self, value: Any) -> None:
+        """One entry at the end."""
+        self.extend(np.asarray(value, self._room.dtype)[None])
+
+
+class MultiplierBlocks:
+    """Sets of multipliers in the order in which they came, all but the last few packed."""
+
+    def __init__(self) -> None:
+        self.blocks: list[bytes] = []
+        self._last: tuple[int, tuple[Int32s, Int32s, Int32s]] | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget those that are not packed."""
+        self.sizes, self.rows, self.shares = (Column(np.empty(0, np.int32)) for _ in range(3))
+
+    def __len__(self) -> int:
+        return SETS * len(self.blocks) + len(self.sizes)
+
+    def __getitem__(self, place: int) -> Multipliers:
+        block, own = divmod(place, SETS)
+        sizes, rows, shares = self._block(block)
+        end = int(sizes[: own + 1].sum())
+        there = slice(end - int(sizes[own]), end)
+        return Multipliers(rows[there].copy(), shares[there].copy())
+
+    def _block(self, number: int) -> tuple[Int32s, Int32s, Int32s]:
+        """Sizes, rows and shares; the block that was asked for last is at hand."""
+        if number == len(self.blocks):
+            return self.sizes.array, self.rows.array, self.shares.array
+        if self._last is None or self._last[0] != number:
+            self._last = number, _unpacked_sets(self.blocks[number])
+        return self._last[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        loose = sum(column.nbytes for column in (self.sizes, self.rows, self.shares))
+        # Blocks are about alike.
+        return loose + (len(self.blocks[-1]) + 50) * len(self.blocks) if self.blocks else loose
+
+    def append(self, multipliers: Multipliers) -> None:
+        """One more set."""
+        sizes = np.array([0, len(multipliers.rows)], np.int64)
+        self.extend(sizes, multipliers.rows, multipliers.shares)
+
+    def extend(self, start: Int64s, rows: Int32s, shares: Int32s) -> None:
+        """More sets, the k-th from start[k] to start[k + 1]; blocks do not depend on how many come at a time."""
+        begin, count = 0, len(start) - 1
+        while begin < count:
+            end = min(count, begin + SETS - len(self.sizes))
+            own = slice(start[begin], start[end])
+            self.sizes.extend(np.diff(start[begin : end + 1]))
+            self.rows.extend(rows[own])
+            self.shares.extend(shares[own])
+            if len(self.sizes) == SETS:
+                self.blocks.append(self._packed())
+                self.clear()
+            begin = end
+
+    def texts(self) -> list[str]:
+        """All blocks for JSON."""
+        loose = [self._packed()] if len(self.sizes) else []
+        return [base64.b64encode(block).decode("ascii") for block in (*self.blocks, *loose)]
+
+    def _packed(self) -> bytes:
+        sizes, rows, shares = self.sizes.array, self.rows.array, self.shares.array
+        gaps = np.diff(rows, prepend=np.int32(0))
+        first = (np.cumsum(sizes) - sizes)[sizes > 0]
+        gaps[first] = rows[first]
+        return zlib.compress(b"".join(_planes(part) for part in (sizes, gaps, shares)), QUICK)
+
+
+def _unpacked_sets(block: bytes) -> tuple[Int32s, Int32s, Int32s]:
+    raw = zlib.decompress(block)
+    sizes = _from_planes(raw[: 4 * SETS])
+    gaps, shares = (_from_planes(part) for part in np.split(np.frombuffer(raw[4 * SETS :], np.uint8), 2))
+    rows = np.cumsum(gaps, dtype=np.int64)
+    first = (np.cumsum(sizes) - sizes)[sizes > 0]
+    rows -= np.repeat(rows[first] - gaps[first], sizes[sizes > 0])
+    return sizes, rows.astype(np.int32), shares
+
+
+def texts(column: Array) -> list[str]:
+    """A column for JSON: numbers of 32 bits as differences, lines of bytes as they are."""
+    return [base64.b64encode(zlib.compress(part, QUICK)).decode("ascii") for part in _parts(column)]
+
+
+def _parts(column: Array) -> Iterator[bytes]:
+    for begin in range(0, len(column), LINES):
+        part = column[begin : begin + LINES]
+        if part.dtype == np.int32:
+            change = np.diff(part, prepend=np.int32(0))
+            part = (change << 1) ^ (change >> 31)
+        yield _planes(part)
+
+
+def _planes(part: Array) -> bytes:
+    """All first bytes of the entries, all second ones, and so on."""
+    lines = np.ascontiguousarray(part.astype(part.dtype.newbyteorder("<"))).view(np.uint8)
+    return lines.reshape(len(part), -1).T.tobytes() if len(part) else b""
+
+
+def _from_planes(raw: Any) -> Int32s:
+    return np.ascontiguousarray(np.frombuffer(raw, np.uint8).reshape(4, -1).T).view("<i4").reshape(-1).astype(np.int32)
