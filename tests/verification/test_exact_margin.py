@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import zlib
 from itertools import product
 
 import numpy as np
@@ -15,8 +14,11 @@ from marginbayes.structure.exact import node
 from marginbayes.structure.exact.learner import ExactMargin
 from marginbayes.verification import CertificateError, verify
 from marginbayes.verification.document import seal
-from marginbayes.verification.exact_margin_bound import best_branching
+from marginbayes.verification.exact_margin_branching import best_branching
+from tests.oracles import records
 from tests.oracles.exact import random_problem
+
+N_OPTIONS = 7  # of each of five features
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,13 @@ def proved():
     assert found.certificate.status == "optimal"
     assert found.certificate.evidence["nodes"] > 20
     return found.certificate.to_document(), rows
+
+
+@pytest.fixture(scope="module")
+def earlier(proved):
+    """The same with the record as lists, as earlier versions wrote it."""
+    document, rows = proved
+    return seal(records.with_lists(document)), rows
 
 
 def changed(document, *path, to):
@@ -111,13 +120,12 @@ def test_another_structure_is_refused(proved) -> None:
     refuse(changed(document, "evidence", "parents", to=cyclic), rows, "the structure has a cycle")
 
 
-def test_a_record_that_leaves_something_out_is_refused(proved) -> None:
-    document, rows = proved
+def test_a_record_of_lists_that_leaves_something_out_is_refused(earlier) -> None:
+    document, rows = earlier
     proof = document["evidence"]["proof"]
     wholes = [p for p, parent in enumerate(proof["parent"]) if parent < 0]
     assert len(wholes) == 6  # no parent of the class, or one of five
     children = {p: [c for c, q in enumerate(proof["parent"]) if q == p] for p in range(len(proof["parent"]))}
-    n_options = 7  # of each of five features
 
     def altered(field, part, to, origin=document):
         return changed(origin, "evidence", "proof", field, part, to=to)
@@ -128,7 +136,7 @@ def test_a_record_that_leaves_something_out_is_refused(proved) -> None:
             refuse(altered("taken", own[0], not proof["taken"][own[0]]), rows, uncovered)
             refuse(altered("slots", own[0], [0, 1]), rows, uncovered)
             slots = proof["slots"][own[0]]
-            two = [*slots, (slots[0] + n_options) % (5 * n_options)]
+            two = [*slots, (slots[0] + N_OPTIONS) % (5 * N_OPTIONS)]
             for other, said in (([], "options that there are not"), (two, "options of several features")):
                 pair = altered("slots", own[1], other, altered("slots", own[0], other))
                 refuse(pair, rows, f"part {part} of the record is divided by {said}")
@@ -140,9 +148,112 @@ def test_a_record_that_leaves_something_out_is_refused(proved) -> None:
     refuse(altered("parent", last, last + 1), rows, f"part {last} of the record comes before the part it belongs to")
 
 
-def packed(rows, shares) -> str:
-    both = np.concatenate([np.diff(rows, prepend=0), shares]).astype("<i4")
-    return base64.b64encode(zlib.compress(both.tobytes())).decode()
+def repacked(document, change):
+    """The document with a record that was changed number by number."""
+    columns = records.unpacked(document["evidence"]["proof"], N_OPTIONS)
+    change(columns)
+    return changed(document, "evidence", "proof", to=records.packed(columns, N_OPTIONS))
+
+
+def test_a_record_that_leaves_something_out_is_refused(proved) -> None:
+    document, rows = proved
+    proof = records.unpacked(document["evidence"]["proof"], N_OPTIONS)
+    count, sets, fixes = len(proof["parent"]), len(proof["multipliers"]), len(proof["fix_part"])
+    children = {p: [c for c, q in enumerate(proof["parent"]) if q == p] for p in range(count)}
+
+    def altered(said, *changes) -> None:
+        def change(columns) -> None:
+            for field, part, to in changes:
+                columns[field][part] = to
+
+        refuse(repacked(document, change), rows, said)
+
+    for part, own in list(children.items())[:: max(1, count // 25)]:
+        if not own:
+            for to in (-1, sets, 2**30):
+                altered(f"multipliers that bound a part of the record is {to}, not", ("closed", part, to))
+            continue
+        uncovered = rf"the parts \[{own[0]}, {own[1]}\] of the record do not cover the part they divide"
+        altered(uncovered, ("taken", own[0], 1 - proof["taken"][own[0]]))
+        altered(uncovered, ("taken", own[0], 2))
+        altered(uncovered, ("inside", own[0], proof["inside"][own[0]] ^ 2))
+        altered(uncovered, ("feature", own[0], (proof["feature"][own[0]] + 1) % 5))
+        for field, to in (("inside", 0), ("inside", 1 << N_OPTIONS), ("feature", 5), ("feature", -1)):
+            said = f"part {part} of the record is divided by options that there are not"
+            altered(said, (field, own[0], to), (field, own[1], to))
+    once = "does not treat every set of class parents once"
+    wholes = [p for p, parent in enumerate(proof["parent"]) if parent < 0]
+    altered(once, ("feature", wholes[0], proof["feature"][wholes[1]]))
+    altered(once, ("feature", wholes[0], 6))
+    for to in (count, -2):
+        altered(f"part {count - 1} of the record comes before the part it", ("parent", count - 1, to))
+    altered("do not cover the part they divide", ("parent", count - 1, next(p for p, c in children.items() if not c)))
+    for fix in range(0, fixes, max(1, fixes // 10)):
+        for to in (-1, count):
+            altered(f"the part of a fix is {to}, not a whole number", ("fix_part", fix, to))
+        for to in (-1, 5):
+            altered(rf"the feature of a fix in part \d+ of the record is {to}", ("fix_feature", fix, to))
+        for to in (-1, sets):
+            altered(f"multipliers that bound a part of the record is {to}, not", ("fix_by", fix, to))
+        altered("takes out options that there are not", ("fix_options", fix, 1 << N_OPTIONS))
+
+
+def outcome(document, rows) -> str | float:
+    """The bound, or the first words of why it is refused."""
+    try:
+        return verify(document, rows.codes).bound
+    except CertificateError as error:
+        return " ".join(str(error).split()[:3])
+
+
+def test_options_that_are_taken_out_for_nothing_are_refused(proved) -> None:
+    document, rows = proved
+    bound = document["bound"]
+    proof = records.unpacked(document["evidence"]["proof"], N_OPTIONS)
+    refused = 0
+    for feature in range(5):
+
+        def change(columns, feature=feature) -> None:
+            for field, to in (("part", 0), ("feature", feature), ("options", (1 << N_OPTIONS) - 1), ("by", 0)):
+                columns[f"fix_{field}"].insert(0, to)
+
+        refuse(repacked(document, change), rows, "only the bound")
+    for fix in range(0, len(proof["fix_part"]), 3):
+
+        def more(columns, fix=fix) -> None:
+            columns["fix_options"][fix] = (1 << N_OPTIONS) - 1
+
+        said = outcome(repacked(document, more), rows)
+        assert said in ("only the bound", bound)
+        refused += said != bound
+    assert refused > 0
+
+
+@pytest.mark.parametrize("name", [*records.NUMBERS, *records.OPTIONS, "taken", "multipliers", "sets", "format"])
+def test_a_column_that_is_lost_or_damaged_is_refused(proved, name: str) -> None:
+    document, rows = proved
+    proof = document["evidence"]["proof"]
+    without = {key: value for key, value in proof.items() if key != name}
+    refuse(changed(document, "evidence", "proof", to=without), rows, "the record lacks")
+    other = {"sets": [-1, 10**9, None, proof["sets"] - 256], "format": ["packed-2", 3]}
+    if name in other:
+        for to in other[name]:
+            refuse(changed(document, "evidence", "proof", name, to=to), rows, "do not hold|this program reads")
+        return
+    texts = proof[name] or [records.text_of(b"")]
+    damaged = [
+        ["no text"],
+        [7],
+        [None],
+        [base64.b64encode(b"not compressed").decode()],
+        [texts[0][:-8]],
+        [records.text_of(b"\0" * 4 * 9999 + b"\1")],
+        "abc",
+        None,
+        *([[], [*texts, records.text_of(b"\2" * 4)]] if name != "listed" else []),
+    ]
+    for to in damaged:
+        refuse(changed(document, "evidence", "proof", name, to=to), rows, "record|lists|multipliers|cannot be read")
 
 
 @pytest.mark.parametrize(
@@ -153,11 +264,21 @@ def packed(rows, shares) -> str:
         ([0], [(1 << 24) + 1], "multipliers exceed the weight of their sample"),
         ([0, 1], [1 << 23, (1 << 23) + 1], "multipliers exceed the weight of their sample"),
         ([10**6], [1], "multipliers belong to rows that there are not"),
+        ([-1], [1], "multipliers belong to rows that there are not"),
+        ([5, 2], [1, 1], "rows are out of order|rows that there are not"),
     ],
 )
-def test_multipliers_outside_their_range_are_refused(proved, rows, shares, said) -> None:
+def test_multipliers_outside_their_range_are_refused(proved, earlier, rows, shares, said) -> None:
     document, data = proved
-    refuse(changed(document, "evidence", "proof", "multipliers", 0, to=packed(rows, shares)), data, said)
+    sets = len(records.unpacked(document["evidence"]["proof"], N_OPTIONS)["multipliers"])
+    for place in (0, sets // 2, sets - 1):
+
+        def change(columns, place=place) -> None:
+            columns["multipliers"][place] = rows, shares
+
+        refuse(repacked(document, change), data, said)
+        text = records.one_text(rows, shares)
+        refuse(changed(earlier[0], "evidence", "proof", "multipliers", place, to=text), data, said)
 
 
 def test_other_data_are_refused(proved) -> None:
@@ -196,8 +317,10 @@ def _acyclic(choice) -> bool:
     return True
 
 
-def test_a_record_from_before_there_were_lists_is_read(proved) -> None:
-    document, rows = proved
+def test_records_are_read_as_earlier_versions_wrote_them(proved, earlier) -> None:
+    document, rows = earlier
+    assert verify(document, rows.codes) == verify(proved[0], rows.codes)
+    assert verify(repacked(proved[0], lambda _: None), rows.codes) == verify(proved[0], rows.codes)
     proof = document["evidence"]["proof"]
     assert proof["listed"] == []
     older = {name: part for name, part in proof.items() if name != "listed"}

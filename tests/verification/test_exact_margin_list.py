@@ -12,8 +12,10 @@ from marginbayes.kernels.exact_list import best_listed
 from marginbayes.structure.exact.learner import ExactMargin
 from marginbayes.verification import CertificateError, verify
 from marginbayes.verification.document import seal
-from marginbayes.verification.exact_margin_bound import Margins, best_branching, merged
-from marginbayes.verification.exact_margin_list import best_unbounded, option_costs
+from marginbayes.verification.exact_margin_bound import Margins, merged
+from marginbayes.verification.exact_margin_branching import best_branching, option_costs
+from marginbayes.verification.exact_margin_list import best_unbounded
+from tests.oracles import records
 from tests.oracles.exact import all_structures, random_problem, soft_margin
 
 
@@ -105,12 +107,13 @@ def test_both_lists_find_the_best_structure_that_multipliers_do_not_bound(seed: 
 def test_a_part_that_is_called_listed_is_looked_at_again() -> None:
     schema, rows = random_problem(4, [2, 2, 3, 2, 2, 2], 60)
     document = ExactMargin(p=0.7).learn(schema, rows).certificate.to_document()
-    proof = document["evidence"]["proof"]
-    assert proof["listed"]
+    n_options = len(document["evidence"]["names"]) + 1
+    columns = records.unpacked(document["evidence"]["proof"], n_options)
+    assert columns["listed"]
     assert verify(document, rows.codes).gap <= 1e-6
     for listed, match in (([], "only the bound"), ([99], "a part that is listed")):
         other = {k: v for k, v in document.items() if k != "digest"}
-        other["evidence"] = {**document["evidence"], "proof": {**proof, "listed": listed}}
+        other["evidence"] = {**document["evidence"], "proof": records.packed({**columns, "listed": listed}, n_options)}
         with pytest.raises(CertificateError, match=match):
             verify(seal(other), rows.codes)
 

@@ -20,6 +20,7 @@ from marginbayes.verification import CertificateError, verify
 from marginbayes.verification.document import seal
 from tests.oracles.brute import random_network
 from tests.oracles.labellings import chain_sample, tree_sample
+from tests.oracles.records import with_lists
 from tests.sequence.test_sequence_certificates import codes_of
 
 XOR = np.array([[0, 1, 1, 0], [0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]])  # class, a, b, and a once more
@@ -52,7 +53,7 @@ def exact(k: int) -> tuple[dict[str, Any], Any]:
 def test_options_of_all_features_cannot_be_taken_out_at_once() -> None:
     document, codes = exact(k=0)
     verify(document, codes)
-    forged = copy.deepcopy(document)
+    forged = with_lists(document)
     forged["evidence"]["k"] = 1
     everything = [[[0, 1, 2], hex(1 << (2 + j)), 0] for j in range(3)]
     forged["evidence"]["proof"]["fixes"][0] = everything + forged["evidence"]["proof"]["fixes"][0]
@@ -63,7 +64,7 @@ def test_options_of_all_features_cannot_be_taken_out_at_once() -> None:
 def test_places_in_a_record_are_whole_numbers_in_range(place: Any) -> None:
     document, codes = exact(k=1)
     for change in ("fix", "multipliers", "redundant feature", "redundant option"):
-        forged = copy.deepcopy(document)
+        forged = with_lists(document)
         evidence = forged["evidence"]
         if change == "fix":
             evidence["proof"]["fixes"][0] = [[place, "0x0", 0]]

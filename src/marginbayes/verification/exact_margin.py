@@ -1,8 +1,8 @@
 """Check of an exact maximum-margin structure: margins, objective and every bound of the search, computed anew.
 
 What is to be shown: no structure that the rules allow has a soft margin above the claimed bound. Here the claim is read
-and the objective computed; `exact_margin_record` checks that the parts of the search cover all structures, and
-`exact_margin_bound` computes what multipliers prove.
+and the objective computed; `exact_margin_record` checks that the parts of the search cover all structures and are
+bounded, `exact_margin_linear` computes what multipliers make of the margins of `exact_margin_bound`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.check import CHECKS
 from marginbayes.verification.document import CertificateError, check_sense, whole
-from marginbayes.verification.exact_margin_bound import Bounds, Margins, check_weight, merged
+from marginbayes.verification.exact_margin_bound import Margins, check_weight, merged
 from marginbayes.verification.exact_margin_list import best_unbounded
-from marginbayes.verification.exact_margin_record import check_record
+from marginbayes.verification.exact_margin_record import Bounds, check_record
 
 __all__ = ["check_exact_margin"]
 

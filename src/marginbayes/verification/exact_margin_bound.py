@@ -1,4 +1,4 @@
-"""Margins of a data set under every option, and the bound that multipliers prove.
+"""Margins of a data set under every option, and what multipliers make of them.
 
 For multipliers on the margin rows that are not negative, and in a sample sum to at most its weight w,
 
@@ -10,15 +10,15 @@ greatest value over acyclic structures is a maximum-weight branching (Edmonds).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.verification.document import CertificateError, whole
+from marginbayes.verification.document import CertificateError
 
-__all__ = ["Bounds", "Margins", "best_branching", "check_amounts", "check_weight", "merged"]
+__all__ = ["Margins", "check_amounts", "check_weight", "merged"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -96,12 +96,16 @@ class Margins:
         return bool(np.abs(self.column(i, option, rows) - self.column(i, other, rows)).max(initial=0.0) <= 1e-12)
 
     def values(self, rows: Ints, multipliers: Floats) -> Floats:
-        """For every feature and option, the sum over rows of multiplier times what the option adds."""
+        """For every feature and option, the sum over rows of multiplier times what the option adds.
+
+        Multipliers of several sets are lines of a matrix; so are then their sums.
+        """
+        shape = (*multipliers.shape[:-1], self.n, self.n + 2)
         if 8.0 * self.n_rows * self.n * (self.n + 2) <= KEPT_BYTES:
             if self._dense is None:
                 self._dense = self._columns(np.arange(self.n_rows))
-            return np.asarray((multipliers @ self._dense[rows]).reshape(self.n, self.n + 2))
-        return np.asarray((multipliers @ self._columns(rows)).reshape(self.n, self.n + 2))
+            return np.asarray((multipliers @ self._dense[rows]).reshape(shape))
+        return np.asarray((multipliers @ self._columns(rows)).reshape(shape))
 
     def _columns(self, rows: Ints) -> Floats:
         out = np.zeros((len(rows), self.n, self.n + 2))
@@ -154,89 +158,3 @@ class Margins:
         rows = np.arange(self.n_rows)
         sample = rows // max(self.rivals, 1)
         return self._difference(table, tuple(self.codes[v, sample] for v in top), rows, sample)
-
-
-class Bounds:
-    """Bounds of parts, and the largest of them so far."""
-
-    def __init__(self, margins: Margins, claimed: float, unbounded: Callable[..., float]) -> None:
-        self.margins, self.claimed, self.largest, self.unbounded = margins, claimed, -np.inf, unbounded
-        self.multipliers: list[tuple[Ints, Floats]] = []
-        self._last: tuple[int, tuple[int, ...]] | None = None
-        self._linear: tuple[float, Floats] = (0.0, np.empty((0, 0)))
-
-    def check(self, position: int, top: tuple[int, ...], options: Flags, listed: bool = False) -> None:
-        """Bound the structures with these options; the largest bound is kept.
-
-        `listed`: structures that the multipliers do not bound are looked at one by one.
-        """
-        whole(position, len(self.multipliers), "the position of the multipliers that bound a part of the record")
-        if not options.any(axis=1).all():
-            return
-        if self._last != (position, top):
-            self._linear, self._last = self._evaluate(position, top), (position, top)
-        constant, values = self._linear
-        # Without the ban on cycles the bound is weaker, and at once there; most often it is enough.
-        bound = constant + float(np.where(options, values, -np.inf).max(axis=1).sum())
-        if bound > self.claimed:
-            bound = constant + best_branching(values, options)
-        if bound > self.claimed and listed:
-            bound = self.unbounded(self.margins, top, self._linear, options, self.claimed)
-        if np.isnan(bound):
-            raise CertificateError("the multipliers of a part of the record bound nothing")
-        self.largest = max(self.largest, bound)
-
-    def _evaluate(self, position: int, top: tuple[int, ...]) -> tuple[float, Floats]:
-        margins, (rows, multipliers) = self.margins, self.multipliers[position]
-        used = np.bincount(rows // max(margins.rivals, 1), multipliers, len(margins.weights))
-        unused = float(np.maximum(0.0, margins.weights - used).sum())
-        constant = margins.gamma * unused + float(multipliers @ margins.base(top)[rows])
-        return constant, margins.values(rows, multipliers)
-
-
-def best_branching(values: Floats, options: Flags) -> float:
-    """Greatest sum of values, one option for each feature, without a cycle; minus infinity where there is none."""
-    n = len(values)
-    chosen = np.where(options, values, -np.inf)
-    weights = np.full((n + 1, n + 1), -np.inf)  # [parent, child]; the last is the root
-    weights[n, :n] = chosen[:, :2].max(axis=1)
-    weights[:n, :n] = chosen[:, 2:].T
-    np.fill_diagonal(weights, -np.inf)
-    return _arborescence(weights)
-
-
-def _arborescence(weights: Floats) -> float:
-    """Weight of the best arborescence from the last node: take best parents, contract a cycle, repeat."""
-    total = 0.0
-    while True:
-        root = len(weights) - 1
-        best = weights[:, :root].argmax(axis=0)
-        top = weights[best, np.arange(root)]
-        if not np.isfinite(top).all():
-            return -np.inf
-        cycle = np.array(_cycle(best, root), np.int64)
-        if not len(cycle):
-            return total + float(top.sum())
-        total += float(top[cycle].sum())
-        rest = np.setdiff1d(np.arange(root + 1), cycle)
-        smaller = np.full((len(rest) + 1, len(rest) + 1), -np.inf)
-        smaller[1:, 1:] = weights[np.ix_(rest, rest)]
-        smaller[1:, 0] = (weights[np.ix_(rest, cycle)] - top[cycle]).max(axis=1)
-        smaller[0, 1:] = weights[np.ix_(cycle, rest)].max(axis=0)
-        weights = smaller
-
-
-def _cycle(best: Ints, root: int) -> list[int]:
-    """The nodes of a cycle of best parents, or none."""
-    state = np.zeros(root + 1, np.int64)
-    for start in range(root):
-        node = start
-        while node != root and state[node] == 0:
-            state[node] = start + 1
-            node = int(best[node])
-        if node != root and state[node] == start + 1:
-            cycle = [node]
-            while int(best[cycle[-1]]) != node:
-                cycle.append(int(best[cycle[-1]]))
-            return cycle
-    return []

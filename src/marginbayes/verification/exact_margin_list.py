@@ -2,12 +2,7 @@
 
 Multipliers make a value of every option, and the sum of a structure's values bounds its soft margin. Whatever sum is
 above the claimed bound belongs to a structure that has to be looked at.
-
-A sum is at most that of the best branching less what each option costs: let the root and the features be nodes, and
-subtract from all edges that enter a node the value of the best of them; where the best edges close a cycle, take its
-nodes as one and do so again, until they close none. Every structure enters each feature once, and each set of several
-at least once, for which what was subtracted is not positive. So the sum of all that was subtracted is the best sum, and
-what is left of the value of an edge is, with the sign changed, what it costs at least.
+A sum is at most that of the best branching less what each option costs (`option_costs`).
 """
 
 from __future__ import annotations
@@ -20,8 +15,9 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError
 from marginbayes.verification.exact_margin_bound import Margins
+from marginbayes.verification.exact_margin_branching import option_costs
 
-__all__ = ["best_unbounded", "option_costs"]
+__all__ = ["best_unbounded"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,50 +25,6 @@ Flags = NDArray[np.bool_]
 
 # Numbers that are worked on at a time, and structures that are looked at, beyond which a record is refused.
 AT_ONCE, MOST = 1 << 22, 5_000_000
-
-
-def option_costs(values: Floats, options: Flags) -> tuple[float, Floats]:
-    """Greatest sum of values over acyclic choices of options, and what each option [feature, option] costs at least."""
-    n = len(values)
-    chosen = np.where(options, values, -np.inf)
-    best_alone = chosen[:, :2].max(axis=1)
-    left = np.vstack([chosen[:, 2:].T, best_alone])  # [parent, child], the root last
-    left[np.arange(n), np.arange(n)] = -np.inf
-    group, total, fresh = np.arange(n + 1), 0.0, list(range(n))
-    while fresh:
-        for g in fresh:
-            inside = group == g
-            entering = np.ix_(~inside, np.flatnonzero(inside[:n]))
-            best = float(left[entering].max(initial=-np.inf))
-            if best == -np.inf:
-                return -np.inf, np.full(values.shape, np.inf)
-            total += best
-            left[entering] -= best
-        fresh = _merged(left, group, n)
-    costs = np.full(values.shape, np.inf)
-    with np.errstate(invalid="ignore"):
-        alone = left[n][:, None] + chosen[:, :2] - best_alone[:, None]
-    costs[:, 2:], costs[:, :2] = -left[:n].T, -alone
-    costs[~options] = np.inf
-    return total, costs
-
-
-def _merged(left: Floats, group: Ints, root: int) -> list[int]:
-    """Take the groups on a cycle of best edges as one, in place; that group, or none where there is no cycle."""
-    above: dict[int, int] = {}
-    for g in np.unique(group[:root]).tolist():
-        inside = group == g
-        outside = np.where(inside[:, None], -np.inf, left)[:, inside[:root]]
-        above[g] = int(group[int(outside.max(axis=1).argmax())])
-    for start in above:
-        way = [start]
-        while way[-1] in above and above[way[-1]] not in way:
-            way.append(above[way[-1]])
-        if way[-1] in above:
-            cycle = way[way.index(above[way[-1]]) :]
-            group[np.isin(group, cycle)] = cycle[0]
-            return [cycle[0]]
-    return []
 
 
 @dataclass

@@ -7,10 +7,7 @@ linear in x, and its maximum over acyclic structures is a maximum branching. No 
 
 from __future__ import annotations
 
-import base64
-import zlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +27,6 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 EPSILON = float(np.finfo(np.float64).eps)
-# Level of compression: there are many texts, and a better one makes them hardly shorter.
-QUICK = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,23 +41,6 @@ class Multipliers:
         """Multipliers of these rows, put in ascending order."""
         order = np.argsort(rows, kind="stable")
         return cls(rows[order].astype(np.int32), shares[order].astype(np.int32))
-
-    @classmethod
-    def parse(cls, text: str) -> Multipliers:
-        """Multipliers from their `text`."""
-        rows, shares = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i4").reshape(2, -1)
-        return cls(np.cumsum(rows, dtype=np.int32), shares.astype(np.int32))
-
-    @cached_property
-    def text(self) -> str:
-        """Rows, as differences, and shares, 32 bits each, compressed."""
-        both = np.concatenate([np.diff(self.rows, prepend=np.int32(0)), self.shares]).astype("<i4")
-        return base64.b64encode(zlib.compress(both.tobytes(), QUICK)).decode("ascii")
-
-    @property
-    def bytes(self) -> int:
-        """Memory in use, roughly, with the text."""
-        return 2 * int(self.rows.nbytes + self.shares.nbytes) + 200
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 """Long columns of numbers, and many sets of multipliers, in little memory.
 
-Texts of columns are made of blocks. In a block, numbers are differences to the one before, with the sign in the lowest
-bit; then come all their first bytes, all second bytes and so on, which mostly makes runs of zeros; then zlib.
+In a text of a column, numbers are differences to the one before, with the sign in the lowest bit; then come all their
+first bytes, all second bytes and so on, which mostly makes runs of zeros; then zlib. Shares of multipliers that are
+whole are many, and only marked; the others are as good as random, but for their first bits.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ Array = NDArray[Any]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
+# A share is so many parts of this.
+WHOLE = 1 << 24
 # Entries of a column in one text.
 LINES = 1 << 18
 # Sets of multipliers in one block. Few, as a block is unpacked whole for any of them.
@@ -135,13 +138,20 @@ class MultiplierBlocks:
         gaps = np.diff(rows, prepend=np.int32(0))
         first = (np.cumsum(sizes) - sizes)[sizes > 0]
         gaps[first] = rows[first]
-        return zlib.compress(b"".join(_planes(part) for part in (sizes, gaps, shares)), QUICK)
+        is_whole = shares == WHOLE
+        parts = (sizes, gaps, np.packbits(is_whole, bitorder="little"), shares[~is_whole])
+        return zlib.compress(b"".join(_planes(part) for part in parts), QUICK)
 
 
 def _unpacked_sets(block: bytes) -> tuple[Int32s, Int32s, Int32s]:
     raw = zlib.decompress(block)
     sizes = _from_planes(raw[: 4 * SETS])
-    gaps, shares = (_from_planes(part) for part in np.split(np.frombuffer(raw[4 * SETS :], np.uint8), 2))
+    total = int(sizes.sum())
+    middle, end = 4 * SETS + 4 * total, 4 * SETS + 4 * total + -(-total // 8)
+    gaps = _from_planes(raw[4 * SETS : middle])
+    is_whole = np.unpackbits(np.frombuffer(raw[middle:end], np.uint8), count=total, bitorder="little").astype(bool)
+    shares = np.full(total, WHOLE, np.int32)
+    shares[~is_whole] = _from_planes(raw[end:])
     rows = np.cumsum(gaps, dtype=np.int64)
     first = (np.cumsum(sizes) - sizes)[sizes > 0]
     rows -= np.repeat(rows[first] - gaps[first], sizes[sizes > 0])

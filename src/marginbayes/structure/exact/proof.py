@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.structure.exact.bound import Multipliers
-from marginbayes.structure.exact.packing import Column, MultiplierBlocks
+from marginbayes.structure.exact.packing import Column, MultiplierBlocks, texts
 
 __all__ = ["Fix", "Proof", "Subtree"]
 
@@ -29,6 +29,7 @@ Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
+FORMAT = "packed-1"
 COLUMNS = (
     "parent", "taken", "feature", "inside", "closed", "listed", "fix_part", "fix_feature", "fix_options", "fix_by",
 )  # fmt: skip
@@ -164,27 +165,9 @@ class Proof:
 
     def evidence(self) -> dict[str, Any]:
         """The record as JSON values."""
-        n = self._n_options
-        inside = np.unpackbits(self.inside.array, axis=1, count=n, bitorder="little")
-        fixes: list[list[Any]] = [[] for _ in self.parent.array]
-        columns = (self.fix_part, self.fix_feature, self.fix_options, self.fix_by)
-        for part, feature, options, by in zip(*(c.array.tolist() for c in columns), strict=True):
-            fixes[part].append([feature, hex(int.from_bytes(bytes(options), "little")), by])
-        slots = [
-            (feature * n + np.flatnonzero(own)).tolist() if parent >= 0 else [feature]
-            for parent, feature, own in zip(
-                self.parent.array.tolist(), self.feature.array.tolist(), inside, strict=True
-            )
-        ]
-        return {
-            "parent": self.parent.array.tolist(),
-            "slots": slots,
-            "taken": self.taken.array.tolist(),
-            "fixes": fixes,
-            "closed": self.closed.array.tolist(),
-            "listed": self.listed.array.tolist(),
-            "multipliers": [self.multipliers[k].text for k in range(len(self.multipliers))],
-        }
+        columns = {name: texts(getattr(self, name).array) for name in COLUMNS}
+        sets = {"sets": len(self.multipliers), "multipliers": self.multipliers.texts()}
+        return {"format": FORMAT, **columns, **sets}
 
     # -- in a file
 
