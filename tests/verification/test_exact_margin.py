@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import json
 from itertools import product
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from marginbayes.structure import Constraints
 from marginbayes.structure.exact import node
 from marginbayes.structure.exact.learner import ExactMargin
-from marginbayes.verification import CertificateError, verify
+from marginbayes.verification import CertificateError, exact_margin_linear, verify
 from marginbayes.verification.document import seal
 from marginbayes.verification.exact_margin_branching import best_branching
 from tests.oracles import records
@@ -204,6 +205,42 @@ def outcome(document, rows) -> str | float:
         return verify(document, rows.codes).bound
     except CertificateError as error:
         return " ".join(str(error).split()[:3])
+
+
+def test_multipliers_are_found_in_any_block(proved) -> None:
+    document, rows = proved
+
+    def later(columns) -> None:
+        columns["multipliers"] = [([], [])] * 600 + columns["multipliers"]
+        for field in ("closed", "fix_by"):
+            columns[field] = [by + 600 if by >= 0 else by for by in columns[field]]
+
+    moved = repacked(document, later)
+    assert verify(moved, rows.codes) == verify(document, rows.codes)
+    lists = seal(records.with_lists(moved))
+    assert verify(lists, rows.codes) == verify(document, rows.codes)
+    damaged = [*moved["evidence"]["proof"]["multipliers"]]
+    damaged[1] = damaged[0][:-4]  # that nobody asks for
+    refuse(changed(moved, "evidence", "proof", "multipliers", to=damaged), rows, "cannot be unpacked")
+
+
+def test_what_is_kept_or_computed_together_changes_no_bound(proved, monkeypatch: pytest.MonkeyPatch) -> None:
+    document, rows = proved
+    found = verify(document, rows.codes)
+    for name, value in (("ALONE", 1), ("ALONE", 10**9), ("AT_ONCE", 1), ("VALUE_BYTES", 0), ("BLOCK_BYTES", 0)):
+        monkeypatch.setattr(exact_margin_linear, name, value)
+        assert verify(document, rows.codes).bound == pytest.approx(found.bound, rel=1e-12)
+        loose = changed(document, "bound", to=found.bound - 1e-4)
+        refuse(loose, rows, "only the bound .* is proved")
+
+
+def test_a_packed_record_is_short(proved, earlier) -> None:
+    proof, lists = (document["evidence"]["proof"] for document, _ in (proved, earlier))
+    columns = records.unpacked(proof, N_OPTIONS)
+    entries = sum(len(rows) for rows, _ in columns["multipliers"])
+    # Three bytes of a share are as good as random, and four characters long.
+    assert sum(map(len, proof["multipliers"])) < 5 * entries
+    assert len(json.dumps(proof)) < 0.7 * len(json.dumps(lists))
 
 
 def test_options_that_are_taken_out_for_nothing_are_refused(proved) -> None:

@@ -21,7 +21,7 @@ from marginbayes.verification.document import CertificateError
 __all__ = ["Margins", "check_amounts", "check_weight", "merged"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Ints = NDArray[np.integer[Any]]
 Flags = NDArray[np.bool_]
 
 # Up to this many bytes all coefficients are kept; beyond, they are computed for each set of multipliers.

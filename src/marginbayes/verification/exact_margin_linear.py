@@ -19,11 +19,11 @@ from marginbayes.verification.exact_margin_packed import SETS, WHOLE, Record, Sh
 __all__ = ["LinearFunctions"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Ints = NDArray[np.integer[Any]]
 Top = tuple[int, ...]
 
 # Bytes of blocks, and of values, that are kept.
-BLOCK_BYTES, VALUE_BYTES = 1 << 28, 1 << 29
+BLOCK_BYTES, VALUE_BYTES = 1 << 29, 1 << 29
 CONSTANTS = 1 << 16
 # Multipliers of a block that are evaluated one by one before all are at once.
 ALONE = 12
@@ -116,8 +116,9 @@ class LinearFunctions:
     def _block(self, number: int) -> Shares:
         found: Shares | None = self._blocks.get(number)
         if found is None:
-            found = self.record.block(number)
-            _check_shares(found, self.margins)
+            sizes, rows, shares = read = self.record.block(number)
+            _check_shares(read, self.margins)
+            found = Shares(sizes, rows.astype(np.int32), shares.astype(np.int32))
             self._blocks.put(number, found, found.rows.nbytes + found.shares.nbytes)
             self._unread.discard(number)
         return found

@@ -38,8 +38,8 @@ class Shares(NamedTuple):
     """Some sets of multipliers: how many rows each has, and rows and shares of all."""
 
     sizes: Ints
-    rows: Ints
-    shares: Ints
+    rows: NDArray[np.integer[Any]]
+    shares: NDArray[np.integer[Any]]
 
 
 class Record(NamedTuple):

@@ -77,6 +77,7 @@ class MultiplierBlocks:
 
     def __init__(self) -> None:
         self.blocks: list[bytes] = []
+        self._weighed = 0, 0  # how many blocks were counted, and their bytes
         self._last: tuple[int, tuple[Int32s, Int32s, Int32s]] | None = None
         self.clear()
 
@@ -105,9 +106,9 @@ class MultiplierBlocks:
     @property
     def nbytes(self) -> int:
         """Memory in use."""
-        loose = sum(column.nbytes for column in (self.sizes, self.rows, self.shares))
-        # Blocks are about alike.
-        return loose + (len(self.blocks[-1]) + 50) * len(self.blocks) if self.blocks else loose
+        seen, total = self._weighed
+        self._weighed = len(self.blocks), total + sum(len(block) for block in self.blocks[seen:])
+        return self._weighed[1] + sum(column.nbytes for column in (self.sizes, self.rows, self.shares))
 
     def append(self, multipliers: Multipliers) -> None:
         """One more set."""
