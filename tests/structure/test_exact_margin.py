@@ -9,19 +9,25 @@ import numpy as np
 import pytest
 
 from marginbayes.structure import Constraints
-from marginbayes.structure.exact import node
+from marginbayes.structure.exact import node, tree
 from marginbayes.structure.exact.learner import ExactMargin, gaps
 from marginbayes.structure.exact.problem import dense_problem
 from marginbayes.verification import verify
 from tests.oracles.exact import all_structures, best_structure, random_problem, soft_margin
 
 
-@pytest.fixture(autouse=True, params=[True, False], ids=["listing", "dividing"])
+@pytest.fixture(autouse=True, params=["listing", "dividing", "diving", "diving far"])
 def _way(request, monkeypatch) -> None:
-    """Small problems are finished off by a list of their structures; without that, by a search of many parts."""
-    if not request.param:
-        monkeypatch.setattr(node, "MANY", 0)
-        monkeypatch.setattr(node, "FEW", 0)
+    """Small problems are finished off by a list of their structures; without that, by a search of many parts.
+
+    Larger ones are searched depth first, some parts at a time.
+    """
+    if request.param != "listing":
+        for name in ("MANY", "FEW", "LITTLE"):
+            monkeypatch.setattr(node, name, 0)
+    if request.param.startswith("diving"):
+        monkeypatch.setattr(tree, "SMALL", 0)
+        monkeypatch.setattr(tree, "WIDE", 1 if request.param == "diving far" else 1000)
 
 
 def assert_best(learner: ExactMargin, schema, rows) -> None:

@@ -17,7 +17,22 @@ from marginbayes.kernels.exact_space import Multipliers, Space, evaluate, fill, 
 from marginbayes.kernels.exact_split import division_by_options
 from marginbayes.kernels.exact_working import choose_rows
 
-__all__ = ["CLOSED", "DIVIDED", "FULL", "LAST", "LEFT", "LISTED", "Expanded", "Given", "Problem", "expand"]
+__all__ = [
+    "CLOSED",
+    "DIVIDED",
+    "FULL",
+    "LAST",
+    "LEFT",
+    "LISTED",
+    "Expanded",
+    "Given",
+    "Problem",
+    "expand",
+    "restricted",
+    "rounded_climb",
+    "single",
+    "take_out",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -105,7 +120,7 @@ def restricted(shares: Floats, allowed: Flags) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _take_out(constant: float, values: Floats, allowed: Flags, cutoff: float, gone: Flags) -> tuple[float, float]:
+def take_out(constant: float, values: Floats, allowed: Flags, cutoff: float, gone: Flags) -> tuple[float, float]:
     """Take options out whose choice cannot lead above the cutoff, in place; a bound on what is left, and on those.
 
     ``gone`` receives the options. Minus infinity where nothing is left, or nothing was taken out.
@@ -125,13 +140,13 @@ def _take_out(constant: float, values: Floats, allowed: Flags, cutoff: float, go
 
 
 @njit(cache=True, nogil=True)
-def _single(allowed: Flags) -> bool:
+def single(allowed: Flags) -> bool:
     """Whether one structure is left, where every feature has an option."""
     return bool(allowed.sum() == len(allowed))
 
 
 @njit(cache=True, nogil=True)
-def _rounded_climb(space: Space, of: Problem, shares: Floats, allowed: Flags, seed: int, stop: Ints) -> Found:
+def rounded_climb(space: Space, of: Problem, shares: Floats, allowed: Flags, seed: int, stop: Ints) -> Found:
     """The structure nearest to the shares, after a climb among all options."""
     choice, noisy, seeds = np.empty(len(shares), np.int64), shares.copy(), np.array([seed])
     for i in range(len(shares)):
@@ -221,8 +236,8 @@ def expand(
     if not fill(space, by.rows.astype(np.int64)):
         return Expanded(FULL, np.inf, False, by, allowed, early, late, -np.inf, shares, given.clusters, split, none)
     constant = evaluate(space, of.base, by, values)
-    bound, fixed = _take_out(constant, values, allowed, of.cutoff, early)
-    if bound <= of.cutoff or _single(allowed):
+    bound, fixed = take_out(constant, values, allowed, of.cutoff, early)
+    if bound <= of.cutoff or single(allowed):
         status = CLOSED if bound <= of.cutoff else LAST
         return Expanded(status, bound, False, by, allowed, early, late, fixed, shares, given.clusters, split, none)
     for e in range(len(given.slots)):
@@ -237,18 +252,18 @@ def expand(
     elif few:
         status, bound = LISTED, max(of.cutoff, found.objective) + rounding(space, of.base)
     elif bound > of.cutoff:
-        bound, more = _take_out(new.constant, new.values, allowed, of.cutoff, late)
+        bound, more = take_out(new.constant, new.values, allowed, of.cutoff, late)
         fixed = max(fixed, more)
         if bound > of.cutoff:
             few, found = _listed(space, of, new, allowed, most)
             if few:
                 status, bound = LISTED, max(of.cutoff, found.objective) + rounding(space, of.base)
-            elif _single(allowed):
+            elif single(allowed):
                 status = LAST
             else:
                 shares = restricted(new.shares, allowed)
                 if climbs:
-                    found = _rounded_climb(space, of, shares, allowed, seed, stop)
+                    found = rounded_climb(space, of, shares, allowed, seed, stop)
                 split = _division(space, of.base, new, shares, allowed, effort.band)
                 status = DIVIDED if split.feature >= 0 else FULL
     if status != DIVIDED:

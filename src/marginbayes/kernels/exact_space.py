@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.exact_margins import Tables, fill_rows, row_margins, weighted_rows
 
-__all__ = ["UNIT", "WHOLE", "Multipliers", "Space", "evaluate", "fill", "rounded", "rounding", "shared_margins"]
+__all__ = [
+    "UNIT",
+    "WHOLE",
+    "Multipliers",
+    "Space",
+    "evaluate",
+    "fill",
+    "quick_margins",
+    "rounded",
+    "rounding",
+    "shared_margins",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,6 +53,8 @@ class Space(NamedTuple):
     filled: Flags
     most: float  # rows that memory allows
     columns: Floats  # dense, transposed, where all of it is there from the beginning; else empty
+    quick: NDArray[np.float32]  # [feature * options + option, row]: the same in short numbers, on demand, or nothing
+    is_quick: Flags
 
 
 class Multipliers(NamedTuple):
@@ -81,6 +94,26 @@ def shared_margins(space: Space, base: Floats, shares: Floats) -> Floats:
         amounts[k] = shares[features[k], options[k]]
     found: Floats = row_margins(space.data, base, features, options, amounts)
     return found
+
+
+@njit(cache=True, nogil=True)
+def quick_margins(space: Space, base: Floats, slots: Ints, shares: Floats, out: NDArray[np.float32]) -> None:
+    """Margin of every row, to six digits, when each of these options is taken to its share."""
+    none, k = np.zeros(len(base)), space.data.offset.shape[1]
+    if len(space.quick) == 0:
+        out[:] = row_margins(space.data, base, slots // k, slots % k, shares)
+        return
+    out[:] = base
+    for t in range(len(slots)):
+        slot, share = slots[t], np.float32(shares[t])
+        if not space.is_quick[slot]:
+            feature, option = np.array([slot // k]), np.array([slot % k])
+            space.quick[slot] = row_margins(space.data, none, feature, option, np.ones(1))
+            space.is_quick[slot] = True
+        if share != 0.0:
+            column = space.quick[slot]
+            for r in range(len(out)):
+                out[r] += share * column[r]
 
 
 @njit(cache=True, nogil=True)

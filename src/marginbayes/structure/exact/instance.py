@@ -143,8 +143,10 @@ class Instance:
         width = self.n_features * self.n_options
         # Memory that is never touched is never taken: the rows in use are what counts. But some systems do not even
         # lend more than they have.
+        quick = width if 4.0 * width * self.n_rows <= self.max_memory else 0
         try:
             store = np.empty((self.n_rows, width)), np.zeros(self.n_rows, bool)
+            short = np.empty((quick, self.n_rows), np.float32), np.zeros(width, bool)
         except MemoryError as error:
             raise MemoryLimit(f"there is no room for the coefficients of {self.n_rows} margin rows: {error}") from None
         columns = np.empty((0, 0))
@@ -153,7 +155,9 @@ class Instance:
             store[1][:] = True
             columns = np.ascontiguousarray(store[0].T)
         most = self.max_memory / (8.0 * width)
-        return Space(self.data, self.rivals, self.gamma, self.samples.total, self.largest, *store, most, columns)
+        return Space(
+            self.data, self.rivals, self.gamma, self.samples.total, self.largest, *store, most, columns, *short
+        )
 
     def fill(self, wanted: Ints) -> None:
         """Make rows of coefficients."""

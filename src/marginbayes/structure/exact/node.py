@@ -14,9 +14,10 @@ from marginbayes.structure.exact.instance import Instance
 from marginbayes.structure.exact.proof import Fix
 
 if TYPE_CHECKING:
-    from marginbayes.kernels.exact_part import Expanded
+    from marginbayes.kernels.exact_dive import Dived
+    from marginbayes.kernels.exact_part import Expanded, Problem
 
-__all__ = ["Child", "Expansion", "Node", "Start", "expand"]
+__all__ = ["Child", "Expansion", "Node", "Start", "expand", "plunge"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,6 +25,8 @@ Flags = NDArray[np.bool_]
 # Structures that are looked at one by one rather than by dividing a part further: of a whole problem as many as take no
 # longer than its relaxation, of a part fewer.
 MANY, WORK, FEW = 100_000, 2e7, 1000
+# The same deep below, where a relaxation takes no longer than so many structures.
+LITTLE = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +104,7 @@ def expand(instance: Instance, node: Node, cutoff: float, is_root: bool, climbs:
 
     start, top = node.start, node.top
     pair = Pair(start.multipliers.rows, start.multipliers.shares)
-    problem = kernels.Problem(
-        instance.base(top), instance.state(top), instance.root(top), cutoff, climb_tolerance(instance)
-    )
+    problem = _problem(instance, top, cutoff)
     given = kernels.Given(node.allowed(instance.allowed.shape), start.slots, start.values, start.clusters, pair)
     effort, most = (ROOT, _most(instance)) if is_root else (INSIDE, FEW)
     seed = node.part * 1_000_003 + instance.seed
@@ -123,6 +124,26 @@ def expand(instance: Instance, node: Node, cutoff: float, is_root: bool, climbs:
     if done.status == kernels.DIVIDED:
         _divide(instance, done, out)
     return out
+
+
+def plunge(instance: Instance, node: Node, cutoff: float, parts: int, climbs: bool, stop: Ints) -> Dived:
+    """Work on a part, and on what it is divided into, for so many parts. Depends on its arguments alone."""
+    from marginbayes.kernels.exact_dive import dive
+    from marginbayes.kernels.exact_space import Multipliers as Pair
+
+    start, allowed = node.start, node.allowed(instance.allowed.shape)
+    pair = Pair(start.multipliers.rows, start.multipliers.shares)
+    seed = (node.part * 1_000_003 + instance.seed) % (1 << 32)
+    problem = _problem(instance, node.top, cutoff)
+    found: Dived = dive(instance.space, problem, allowed, start.clusters, pair, parts, LITTLE, climbs, seed, stop)
+    return found
+
+
+def _problem(instance: Instance, top: int, cutoff: float) -> Problem:
+    from marginbayes.kernels.exact_part import Problem
+
+    whole, tolerance = instance.root(top), climb_tolerance(instance)
+    return Problem(instance.base(top), instance.state(top), whole, cutoff, tolerance)
 
 
 def _divide(instance: Instance, done: Expanded, out: Expansion) -> None:

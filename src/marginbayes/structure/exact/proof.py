@@ -157,10 +157,14 @@ class Proof:
         """Place of multipliers in the record, or -1 where it has none."""
         return self._known.get(multipliers, -1)
 
+    def remember(self, multipliers: Multipliers, place: int) -> None:
+        """These multipliers are in the record, there."""
+        self._known[multipliers] = place
+
     def at(self, place: int) -> Multipliers:
         """The multipliers there, from now on known to be there."""
         found = self.multipliers[place]
-        self._known[found] = place
+        self.remember(found, place)
         return found
 
     def evidence(self) -> dict[str, Any]:

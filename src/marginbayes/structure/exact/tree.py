@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,12 @@ from numpy.typing import NDArray
 from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate
 from marginbayes.structure.exact.incumbent import Incumbent, search_from
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
-from marginbayes.structure.exact.node import Expansion, Node, Start, expand
-from marginbayes.structure.exact.proof import Proof
+from marginbayes.structure.exact.node import Expansion, Node, Start, expand, plunge
+from marginbayes.structure.exact.proof import Proof, Subtree
 from marginbayes.structure.exact.watch import Watch
+
+if TYPE_CHECKING:
+    from marginbayes.kernels.exact_dive import Dived
 
 __all__ = ["Limits", "Search"]
 
@@ -34,6 +38,9 @@ SMALL = 40
 TRACE_POINTS = 2000
 # Less than this, relative to the weight of the rows, is the rounding of a sum over them, which verification allows.
 ROUNDING = 1e-9
+# So many parts below one are worked on before others come, when there were this many times as many, and at most.
+WIDE, DEEP = 2000, 1000
+NO_SLOTS, NO_SHARES = np.empty(0, np.int32), np.empty(0, np.float32)
 NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
 
 
@@ -200,29 +207,62 @@ class Search:
         """Work on parts that are taken off the heap; whatever happens, what became of each is put back."""
         cutoff = self._cutoff(limits)
 
-        def work(k: int, stop: Ints) -> tuple[Expansion | None, float]:
+        # Depth first once the tree is no longer small, the further the larger it is: few parts wait, and a relaxation
+        # goes on from the one above.
+        parts = 0 if self.nodes < SMALL else min(1 + self.nodes // WIDE, DEEP)
+
+        def work(k: int, stop: Ints) -> tuple[Expansion | Dived | None, float]:
             began, node, number = time.perf_counter(), batch[k], self.nodes + k
             if stop[0]:
                 return None, 0.0
             climbs = number < EAGER or number % SELDOM == 0
-            is_root = self.proof.parent[node.part] < 0
-            out = expand(self.instance, node, cutoff, is_root, climbs, stop)
+            out: Expansion | Dived
+            if parts:
+                out = plunge(self.instance, node, cutoff, parts, climbs, stop)
+            else:
+                out = expand(self.instance, node, cutoff, self.proof.parent[node.part] < 0, climbs, stop)
             return out, time.perf_counter() - began
 
-        done: list[Future[tuple[Expansion | None, float]]] = []
+        done: list[Future[tuple[Expansion | Dived | None, float]]] = []
         try:
             done = watch.run([partial(work, k) for k in range(len(batch))], apart=self.pace > WORTH_THREADS)
             self.pace = sum(future.result()[1] for future in done) / len(batch)
         finally:
             fine = [future.result()[0] if future.exception() is None else None for future in done]
             for node, out in zip(batch, fine or [None] * len(batch), strict=True):
-                self._put(node, out, cutoff)
+                if isinstance(out, Expansion):
+                    self._put(node, out, cutoff)
+                elif out is not None:
+                    self._put_below(node, out)
+                else:
+                    self.push(node)
+        if any(isinstance(out, tuple) and not out.fits for out in fine):
+            raise self.instance.memory_limit()
 
-    def _put(self, node: Node, out: Expansion | None, cutoff: float) -> None:
-        """Put what became of a part on record; nothing means that it stays open."""
-        if out is None:
-            self.push(node)
-            return
+    def _put_below(self, node: Node, out: Dived) -> None:
+        """Put what was made below a part on record."""
+        place = len(self.proof.multipliers)
+        first = self.proof.extend(
+            node.part, node.start.multipliers, Subtree(*(getattr(out, f) for f in Subtree._fields))
+        )
+        if place < len(self.proof.multipliers) - len(out.start) + 1:
+            place += 1  # those that were given came first
+        self.nodes += out.nodes
+        self.pruned = max(self.pruned, out.pruned)
+        if out.objective > self.incumbent.objective:
+            self.incumbent = Incumbent(node.top, out.choice, out.objective)
+        starts = {-1: node.start}
+        for part, by, bound, allowed in zip(out.open_part, out.open_by, out.open_bound, out.open_allowed, strict=True):
+            if by not in starts:
+                rows = slice(out.start[by], out.start[by + 1])
+                known = Multipliers(out.rows[rows].copy(), out.shares[rows].copy())
+                self.proof.remember(known, place + int(by))
+                starts[by] = Start(NO_SLOTS, NO_SHARES, known, out.clusters)
+            number = node.part if part < 0 else first + int(part)
+            self.push(Node.of(number, node.top, allowed, float(bound), starts[by]))
+
+    def _put(self, node: Node, out: Expansion, cutoff: float) -> None:
+        """Put what became of a part on record."""
         self.proof.fix(node.part, out.fixes)
         self.pruned = max(self.pruned, out.fixed_bound)
         if out.left is not None and out.start is not None:

@@ -1,0 +1,193 @@
+"""The relaxation of a part by a simplex method on its dual, which goes on from any vertex of a larger part.
+
+Where options are taken out of a part, its dual has fewer inequalities: a vertex of the larger part stays feasible, and
+every step lowers the bound. A step lets go of a tight option whose share is negative, or is not allowed any more, or
+lets a row in whose margin is below that of its sample's reference, until the next option or row is in the way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.exact_clusters import violated_clusters
+from marginbayes.kernels.exact_near import Near, Room, margins_near
+from marginbayes.kernels.exact_space import WHOLE, Multipliers, Space, fill
+from marginbayes.kernels.exact_steps import NOBODY, SMALL, let_go, let_in
+from marginbayes.kernels.exact_vertex import CLUSTER, Sheet, Vertex, invert
+
+__all__ = ["begin", "find_clusters", "improve", "settle"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+# Steps after which the inverse is computed anew.
+FRESH = 120
+# Steps after which one looks how far they got, and what share of the distance to the cutoff is too little.
+PAUSE, SLOW = 15, 0.01
+
+
+@njit(cache=True, nogil=True)
+def begin(space: Space, sheet: Sheet, n: int, given: Multipliers, allowed: Flags, at: Vertex) -> bool:
+    """A vertex without free rows near these multipliers; whether memory is enough.
+
+    The reference of a sample is its row with the greatest multiplier, or the constant where that is greater.
+    """
+    data, largest = space.data, np.full(len(space.data.weights), WHOLE)
+    at.reference[:] = -1 - np.arange(len(largest))
+    for k in range(len(given.rows)):
+        largest[given.rows[k] // space.rivals] -= given.shares[k]
+    for k in range(len(given.rows)):
+        m = given.rows[k] // space.rivals
+        if given.shares[k] > largest[m]:
+            largest[m], at.reference[m] = given.shares[k], given.rows[k]
+    rows = at.reference[at.reference >= 0]
+    if not fill(space, rows):
+        return False
+    at.values[:], at.used[:], at.is_tight[:], constant = sheet.noise, 0.0, False, 0.0
+    for m in range(len(largest)):
+        row = at.reference[m]
+        constant += data.weights[m] * (sheet.base[row] if row >= 0 else space.gamma)
+        if row >= 0:
+            dense, weight = space.dense[row], data.weights[m]
+            for c in range(len(sheet.slots)):
+                at.values[c] += weight * dense[sheet.slots[c]]
+    at.size[0], at.size[1], at.tight[:n], at.cost[:n] = n, 0, -1, 1.0
+    for c in range(len(sheet.slots)):
+        i = sheet.feature[c]
+        if allowed[i, sheet.option[c]] and (at.tight[i] < 0 or at.values[c] > at.values[at.tight[i]]):
+            at.tight[i] = c
+    for i in range(n):
+        at.inverse[i, :n] = 0.0
+        at.inverse[i, i] = 1.0
+        at.is_tight[at.tight[i]] = True
+        at.amount[i] = at.values[at.tight[i]]
+    at.objective[0] = constant + at.amount[:n].sum()
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _shares_at(at: Vertex, out: Floats) -> None:
+    """Share of every tight option."""
+    d = at.size[0]
+    out[:d] = 0.0
+    for z in range(d):
+        cost, line = at.cost[z], at.inverse[z]
+        for t in range(d):
+            out[t] += cost * line[t]
+
+
+@njit(cache=True, nogil=True)
+def _choose_option(at: Vertex, open_columns: Flags, room: Room) -> tuple[int, float]:
+    """The tight option that should go most, and how much so."""
+    best, most = -1, 0.0
+    for t in range(at.size[0]):
+        share = room.shares[t]
+        if abs(share) > SMALL and (share < 0.0 or not open_columns[at.tight[t]]):
+            merit = share * share / room.option_weight[t]
+            if merit > most:
+                best, most = t, merit
+    return best, most
+
+
+@njit(cache=True, nogil=True)
+def _choose_row(space: Space, sheet: Sheet, at: Vertex, near: Near, room: Room, least: float) -> tuple[int, float]:
+    """The row, of samples that are looked at, that should come in most, if more than the least; and how wrong it is."""
+    rivals, count, margins = space.rivals, near.number[0], room.margins
+    margins_near(space, sheet, at, near, room)
+    best, most, wrong = NOBODY, least, 0.0
+    for p in range(count):
+        m = near.samples[p]
+        reference, low, row, weight = at.reference[m], space.gamma, -1 - m, room.constant_weight[p]
+        own = margins[p * rivals + reference - m * rivals] if reference >= 0 else space.gamma
+        for r in range(rivals):
+            if margins[p * rivals + r] < low:
+                low, row, weight = margins[p * rivals + r], m * rivals + r, room.row_weight[p * rivals + r]
+        if own - low > SMALL and row != reference and (own - low) ** 2 / weight > most:
+            best, most, wrong = row, (own - low) ** 2 / weight, own - low
+    return best, wrong
+
+
+@njit(cache=True, nogil=True)
+def _choose_cluster(sheet: Sheet, at: Vertex, room: Room, least: float) -> tuple[int, float]:
+    """The cluster, of those known, that holds too much of its members' parents."""
+    best, most = NOBODY, least
+    for c in range(sheet.number[0]):
+        inside, total = sheet.clusters[c], 1.0 - sheet.clusters[c].sum()
+        for t in range(at.size[0]):
+            column = at.tight[t]
+            o = sheet.option[column]
+            if o > 1 and inside[sheet.feature[column]] and inside[o - 2]:
+                total += room.shares[t]
+        if total > most:
+            best, most = CLUSTER + c, total
+    return best, most
+
+
+@njit(cache=True, nogil=True)
+def improve(
+    space: Space,
+    sheet: Sheet,
+    n: int,
+    at: Vertex,
+    near: Near,
+    room: Room,
+    open_columns: Flags,
+    cutoff: float,
+    most: int,
+) -> int:
+    """Steps until the bound is at most the cutoff, or nothing that is looked at asks for one; how many there were.
+
+    Minus that where the numbers do not allow to go on.
+    """
+    room.option_weight[:], room.row_weight[:], room.constant_weight[:] = 1.0, 1.0, 1.0
+    before = at.objective[0]
+    for steps in range(most):
+        if at.objective[0] <= cutoff:
+            return steps
+        if steps % PAUSE == PAUSE - 1:
+            if before - at.objective[0] < SLOW * (at.objective[0] - cutoff):
+                return steps
+            before = at.objective[0]
+        if at.size[1] >= FRESH and not invert(at, sheet, n):
+            return -steps - 1
+        _shares_at(at, room.shares)
+        t, merit = _choose_option(at, open_columns, room)
+        row, wrong = _choose_row(space, sheet, at, near, room, merit)
+        if t < 0 and row == NOBODY:  # there are many clusters, and few matter
+            row, wrong = _choose_cluster(sheet, at, room, SMALL)
+        at.size[1] += 1
+        if row != NOBODY:
+            done = let_in(space, sheet, n, at, near, room, open_columns, row, wrong)
+        elif t >= 0:
+            done = let_go(space, sheet, n, at, near, room, open_columns, t)
+        else:
+            return steps
+        if not done and (at.size[1] <= 1 or not invert(at, sheet, n)):
+            return -steps - 1
+    return most
+
+
+@njit(cache=True, nogil=True)
+def settle(sheet: Sheet, at: Vertex, room: Room, shares: Floats) -> None:
+    """Shares [feature, option] of a vertex, those below zero left out."""
+    _shares_at(at, room.shares)
+    shares[:] = 0.0
+    for t in range(at.size[0]):
+        c = at.tight[t]
+        shares[sheet.feature[c], sheet.option[c]] = max(room.shares[t], 0.0)
+    for i in range(len(shares)):
+        shares[i] /= shares[i].sum()
+
+
+@njit(cache=True, nogil=True)
+def find_clusters(sheet: Sheet, shares: Floats, tolerance: float) -> bool:
+    """Note clusters that the shares violate, as many as there is room for; whether there are any."""
+    found, before = violated_clusters(shares, tolerance), sheet.number[0]
+    for f in range(len(found)):
+        if sheet.number[0] < len(sheet.clusters):
+            sheet.clusters[sheet.number[0]] = found[f]
+            sheet.number[0] += 1
+    return bool(sheet.number[0] > before)

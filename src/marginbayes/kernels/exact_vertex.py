@@ -1,0 +1,294 @@
+"""Vertices of the dual of a part's relaxation, and how they change: one tight option for each variable that is free.
+
+The relaxation gives every feature shares of its options; its dual has a price u of each feature, multipliers of margin
+rows, and of clusters of features that must not hold a cycle:
+
+    minimise   sum of u[i] + sum of multiplier * base
+    subject to u[i] >= value of each option of feature i, the sum of multiplier * coefficient of the option
+
+The multipliers of a sample's rows, one more row being the constant gamma, sum to its weight. So each sample has a
+*reference* row, which takes what the others leave, and all numbers of the others are relative to it. A cluster is like
+a sample without a limit, with a reference that is nothing. At a vertex all rows but the references have nothing, save
+some that are free; and there is a tight option for every price and every free row. Matrix [tight option, variable]:
+one for the price of the option's feature, minus the coefficient for a row. Its inverse is kept.
+
+Whatever a vertex is worth numerically, its multipliers bound the part: nothing rests on the accuracy of the inverse.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.exact_space import Space
+
+__all__ = [
+    "CLUSTER",
+    "Sheet",
+    "Vertex",
+    "copy_vertex",
+    "drop",
+    "exchange_option",
+    "exchange_row",
+    "grow",
+    "invert",
+    "line_of",
+    "new_vertex",
+    "option_line",
+    "sample_of",
+    "switch_reference",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+# Rows are numbered: those of the problem from 0, the constant of sample m is -1 - m, and clusters begin here.
+CLUSTER = 1 << 40
+
+
+class Sheet(NamedTuple):
+    """Options of a part, the columns of everything here, and the clusters in use."""
+
+    slots: Ints  # feature * number of options + option
+    feature: Ints
+    option: Ints
+    base: Floats  # margin of each row by the class alone
+    clusters: Flags  # [cluster, feature]
+    number: Ints  # how many there are
+    noise: Floats  # what the values of the columns have too much, lest ties let steps go in circles
+
+
+class Vertex(NamedTuple):
+    """A vertex. The first variables are the prices of the features, the others free rows."""
+
+    size: Ints  # number of variables, changes since the inverse was computed
+    objective: Floats  # one number
+    tight: Ints  # column of each tight option
+    is_tight: Flags  # of each column
+    row: Ints  # of each variable
+    amount: Floats  # price or multiplier
+    cost: Floats  # of a variable in the objective
+    inverse: Floats  # [variable, tight option]
+    lines: Floats  # coefficients of the free rows, relative to their references [variable - features, column]
+    values: Floats  # of each column
+    reference: Ints  # row of each sample
+    used: Floats  # sum of the free multipliers of each sample
+
+
+@njit(cache=True, nogil=True)
+def new_vertex(n: int, most: int, columns: int, samples: int) -> Vertex:
+    """Room for a vertex with at most so many free rows."""
+    size = n + most
+    return Vertex(
+        np.zeros(2, np.int64),
+        np.zeros(1),
+        np.zeros(size, np.int64),
+        np.zeros(columns, np.bool_),
+        np.zeros(size, np.int64),
+        np.zeros(size),
+        np.zeros(size),
+        np.empty((size, size)),
+        np.empty((most, columns)),
+        np.zeros(columns),
+        np.zeros(samples, np.int64),
+        np.zeros(samples),
+    )
+
+
+@njit(cache=True, nogil=True)
+def copy_vertex(source: Vertex, n: int, into: Vertex) -> None:
+    """The same vertex in another room."""
+    d = source.size[0]
+    into.size[:], into.objective[:] = source.size, source.objective
+    into.tight[:d], into.row[:d] = source.tight[:d], source.row[:d]
+    into.amount[:d], into.cost[:d] = source.amount[:d], source.cost[:d]
+    into.is_tight[:], into.values[:] = source.is_tight, source.values
+    into.reference[:], into.used[:] = source.reference, source.used
+    for z in range(d):
+        into.inverse[z, :d] = source.inverse[z, :d]
+    for z in range(d - n):
+        into.lines[z] = source.lines[z]
+
+
+@njit(cache=True, nogil=True)
+def _add_row(space: Space, sheet: Sheet, row: int, sign: float, out: Floats) -> None:
+    """Add the coefficients of a row."""
+    if row >= CLUSTER:
+        inside = sheet.clusters[row - CLUSTER]
+        for c in range(len(out)):
+            if sheet.option[c] > 1 and inside[sheet.feature[c]] and inside[sheet.option[c] - 2]:
+                out[c] -= sign
+    elif row >= 0:
+        dense = space.dense[row]
+        for c in range(len(out)):
+            out[c] += sign * dense[sheet.slots[c]]
+
+
+@njit(inline="always")
+def _base(space: Space, sheet: Sheet, row: int) -> float:
+    if row >= CLUSTER:
+        return float(sheet.clusters[row - CLUSTER].sum() - 1.0)
+    return float(sheet.base[row] if row >= 0 else space.gamma)
+
+
+@njit(cache=True, nogil=True)
+def line_of(space: Space, sheet: Sheet, at: Vertex, row: int, out: Floats) -> float:
+    """Coefficients of a row relative to its reference; its cost comes back."""
+    out[:] = 0.0
+    _add_row(space, sheet, row, 1.0, out)
+    if row >= CLUSTER:
+        return float(_base(space, sheet, row))
+    reference = at.reference[row // space.rivals if row >= 0 else -1 - row]
+    _add_row(space, sheet, reference, -1.0, out)
+    return float(_base(space, sheet, row) - _base(space, sheet, reference))
+
+
+# -- changes of the inverse
+
+
+@njit(cache=True, nogil=True)
+def option_line(at: Vertex, sheet: Sheet, column: int, n: int, out: Floats) -> None:
+    """The line of an option in the matrix, times the inverse."""
+    d, i = at.size[0], sheet.feature[column]
+    for t in range(d):
+        out[t] = at.inverse[i, t]
+    for z in range(n, d):
+        amount = at.lines[z - n, column]
+        if amount != 0.0:
+            for t in range(d):
+                out[t] -= amount * at.inverse[z, t]
+
+
+@njit(cache=True, nogil=True)
+def exchange_option(at: Vertex, sheet: Sheet, n: int, t: int, column: int, room: Floats) -> bool:
+    """A tight option gives way to another; whether the numbers allow it."""
+    d, inverse = at.size[0], at.inverse
+    option_line(at, sheet, column, n, room)
+    pivot = room[t]
+    if abs(pivot) < 1e-9:
+        return False
+    room[t] = 0.0
+    for z in range(d):
+        share = inverse[z, t] / pivot
+        if share != 0.0:
+            line = inverse[z]
+            for j in range(d):
+                line[j] -= share * room[j]
+            line[t] = share
+    at.is_tight[at.tight[t]], at.is_tight[column], at.tight[t] = False, True, column
+    return True
+
+
+@njit(cache=True, nogil=True)
+def exchange_row(at: Vertex, n: int, z: int, row: int, cost: float, line: Floats, by: Floats) -> bool:
+    """A free row gives way to another one; `by` is how fast the variables fall as that one grows."""
+    d, inverse, pivot = at.size[0], at.inverse, by[z]
+    if abs(pivot) < 1e-9:
+        return False
+    own = inverse[z]
+    for t in range(d):
+        own[t] /= pivot
+    for other in range(d):
+        if other != z and by[other] != 0.0:
+            share, into = by[other], inverse[other]
+            for t in range(d):
+                into[t] -= share * own[t]
+    at.row[z], at.cost[z] = row, cost
+    at.lines[z - n] = line
+    return True
+
+
+@njit(cache=True, nogil=True)
+def grow(
+    at: Vertex, sheet: Sheet, n: int, row: int, cost: float, line: Floats, column: int, by: Floats, room: Floats
+) -> bool:
+    """A row becomes free, and an option tight; `by` as in `exchange_row`."""
+    d, inverse = at.size[0], at.inverse
+    option_line(at, sheet, column, n, room)
+    pivot = -line[column] - by[sheet.feature[column]]
+    for z in range(n, d):
+        pivot += at.lines[z - n, column] * by[z]
+    if abs(pivot) < 1e-9:
+        return False
+    for z in range(d):
+        share, into = by[z] / pivot, inverse[z]
+        if share != 0.0:
+            for t in range(d):
+                into[t] += share * room[t]
+        into[d] = -share
+    for t in range(d):
+        inverse[d, t] = -room[t] / pivot
+    inverse[d, d] = 1.0 / pivot
+    at.row[d], at.cost[d], at.tight[d], at.is_tight[column] = row, cost, column, True
+    at.lines[d - n] = line
+    at.size[0] += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def drop(at: Vertex, n: int, z: int, t: int) -> bool:
+    """A free row and a tight option leave; the last ones take their places."""
+    last, inverse, pivot = at.size[0] - 1, at.inverse, at.inverse[z, t]
+    if abs(pivot) < 1e-9:
+        return False
+    own = inverse[z].copy()
+    for other in range(last + 1):
+        share = inverse[other, t] / pivot
+        if other != z and share != 0.0:
+            into = inverse[other]
+            for j in range(last + 1):
+                into[j] -= share * own[j]
+    at.is_tight[at.tight[t]] = False
+    at.tight[t] = at.tight[last]
+    for other in range(last + 1):
+        inverse[other, t] = inverse[other, last]
+    if z != last:
+        inverse[z, :last] = inverse[last, :last]
+        at.row[z], at.amount[z], at.cost[z] = at.row[last], at.amount[last], at.cost[last]
+        at.lines[z - n] = at.lines[last - n]
+    at.size[0] = last
+    return True
+
+
+@njit(cache=True, nogil=True)
+def switch_reference(space: Space, at: Vertex, n: int, z: int) -> None:
+    """The free row of variable z becomes the reference of its sample, and the reference that variable."""
+    d, sample = at.size[0], sample_of(space, at.row[z])
+    total = 0.0
+    for other in range(n, d):
+        if other != z and at.row[other] < CLUSTER and sample_of(space, at.row[other]) == sample:
+            at.inverse[z, :d] += at.inverse[other, :d]
+            at.lines[other - n] -= at.lines[z - n]
+            at.cost[other] -= at.cost[z]
+            total += at.amount[other]
+    at.inverse[z, :d] *= -1.0
+    at.lines[z - n] *= -1.0
+    at.cost[z] *= -1.0
+    at.amount[z] = space.data.weights[sample] - total - at.amount[z]
+    at.used[sample] = total + at.amount[z]
+    at.row[z], at.reference[sample] = at.reference[sample], at.row[z]
+
+
+@njit(inline="always")
+def sample_of(space: Space, row: int) -> int:
+    """The sample that a row belongs to, which is no cluster."""
+    return row // space.rivals if row >= 0 else -1 - row
+
+
+@njit(cache=True, nogil=True)
+def invert(at: Vertex, sheet: Sheet, n: int) -> bool:
+    """Compute the inverse anew; whether there is one."""
+    d = at.size[0]
+    matrix = np.zeros((d, d))
+    for t in range(d):
+        matrix[t, sheet.feature[at.tight[t]]] = 1.0
+        for z in range(n, d):
+            matrix[t, z] = -at.lines[z - n, at.tight[t]]
+    found = np.linalg.inv(matrix)
+    at.inverse[:d, :d] = found
+    at.size[1] = 0
+    return bool(np.isfinite(found).all())
