@@ -29,8 +29,9 @@ Floats = NDArray[np.float64]
 Watch = Callable[[Moment], None]
 
 # Where the caps are more than this many times the counts in all, the path begins with care: caps that are a part of the
-# counts, and grow. Elsewhere it begins boldly, for so many steps at most.
-LARGE, SMALL, BOLD_STEPS = 30.0, 0.1, 12
+# counts, and grow. Elsewhere it begins boldly, for so many steps, and on as long as a step leaves at most this part of
+# the gap: to begin again would cost more than it could gain.
+LARGE, SMALL, BOLD_STEPS, CLOSING = 30.0, 0.1, 12, 0.5
 # Where the products are below this part of what the gap would make them, rows that were held are lost from the path.
 LOST = 1e-3
 # Products that add up to less than this part of the objective are rounding: there is nothing left to gain. Neither is
@@ -120,6 +121,7 @@ class _Walk:
         self.beginning = best.weights, _mean_gap(problem, best), self.share
         self.compiled = SmallPath.suits(problem)
         self.path: Path | SmallPath | None = None
+        self.gap = np.inf
 
     def step(self) -> bool:
         """Go on by a step; whether there may be more to gain."""
@@ -141,8 +143,10 @@ class _Walk:
                 return False
             if not self._goes_slowly():
                 self._less_bold()
+        gap = self.best.objective - self.best.bound
+        closing, self.gap = gap <= CLOSING * self.gap, gap
         if self.bold_steps == 1:
-            return self._gives_up_boldness()
+            return closing or self._gives_up_boldness()
         self.bold_steps -= 1
         return True
 
