@@ -19,6 +19,10 @@ __all__ = ["Design"]
 
 Floats = NDArray[np.float64]
 
+# Cells of so many rows times families are found at a time: of small tables all, which saves calls, of large ones a few
+# megabytes.
+AT_A_TIME = 2**20
+
 
 @dataclass(frozen=True)
 class Design:
@@ -41,11 +45,12 @@ class Design:
         """Design of the rows whose class is known."""
         known = rows.take(np.flatnonzero(rows.codes[0] < rows.cardinalities[0])).merged()[0]
         families = tuple(i for i, parents in enumerate(dag.parents) if i == 0 or 0 in parents)
-        lines, start = np.empty((len(families), len(known)), np.int32), 0
-        for f, i in enumerate(families):
-            members = _others(dag, i)
-            _cells(known, members, start, lines[f])
-            start += math.prod(rows.cardinalities[v] for v in members)
+        members = [_others(dag, i) for i in families]
+        starts = np.cumsum([0, *(math.prod(rows.cardinalities[v] for v in of) for of in members)])
+        lines = np.empty((len(families), len(known)), np.int32)
+        step = max(1, AT_A_TIME // max(1, len(known)))
+        for part in (slice(first, first + step) for first in range(0, len(families), step)):
+            lines[part] = _cells(known, members[part], starts[:-1][part])
         weights = np.ones(len(known)) if known.weights is None else known.weights
         return cls(
             dag,
@@ -125,13 +130,20 @@ def _others(dag: Dag, i: int) -> list[int]:
     return [v for v in (*dag.parents[i], i) if v]
 
 
-def _cells(rows: Rows, members: Sequence[int], start: int, out: NDArray[np.int32]) -> None:
-    """Write the cell of each row in the family with these members, -1 where one is missing."""
-    out[:] = 0
-    missing = np.zeros(len(rows), bool)
-    for v in members:
-        out *= rows.cardinalities[v]
-        out += rows.codes[v]
-        missing |= rows.codes[v] == rows.cardinalities[v]
-    out += start
-    out[missing] = -1
+def _cells(rows: Rows, members: Sequence[Sequence[int]], starts: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The cell of each row in each family with these members (families x rows), -1 where one is missing.
+
+    `starts` are the families' first cells.
+    """
+    levels = np.array(rows.cardinalities, np.int32)
+    cells = np.zeros((len(members), len(rows)), np.int32)
+    missing = np.zeros(cells.shape, bool)
+    for place in range(max(map(len, members))):
+        has = [f for f, of in enumerate(members) if len(of) > place]
+        which = [members[f][place] for f in has]
+        codes, most = rows.codes[which], levels[which, None]
+        cells[has] = cells[has] * most + codes
+        missing[has] |= codes == most
+    cells += starts[:, None]
+    cells[missing] = -1
+    return cells

@@ -230,14 +230,12 @@ def _smoothing(design: Design, kind: str, amount: float) -> Floats:
 
 def _order(design: Design) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Family of each cell, and the parents' assignment (the class left open) to which it belongs, both ascending."""
-    levels = [1 if i == 0 else design.cardinalities[i] for i in design.families]
-    families = np.repeat(np.arange(len(levels)), design.sizes)
-    numbers = np.cumsum([0, *(size // k for size, k in zip(design.sizes, levels, strict=True))])
-    parts = [
-        numbers[f] + np.repeat(np.arange(size // k), k)
-        for f, (size, k) in enumerate(zip(design.sizes, levels, strict=True))
-    ]
-    return families, np.concatenate(parts).astype(np.int32)
+    sizes, levels = np.array(design.sizes), np.array(design.cardinalities)[list(design.families)]
+    levels[0] = 1  # the class itself
+    families = np.repeat(np.arange(len(sizes)), sizes)
+    begins, numbers = np.cumsum(sizes) - sizes, np.cumsum(sizes // levels) - sizes // levels
+    within = np.arange(len(families)) - begins[families]
+    return families, (numbers[families] + within // levels[families]).astype(np.int32)
 
 
 def _usual_margin(rows: MarginRows, weights: Floats) -> float:

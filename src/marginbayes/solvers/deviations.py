@@ -45,14 +45,14 @@ class Deviations:
         parts = [slice(first, first + step) for first in range(0, len(cells), step)]
         for rows in parts:
             counts += np.bincount(np.where(cells[rows] < 0, missing, cells[rows]).ravel(), minlength=len(counts))
-        usual = np.array([_usual(counts, *of) for of in zip(bounds, bounds[1:], missing, strict=False)], np.int32)
+        families = np.repeat(np.arange(len(sizes)), sizes)
+        usual = _usual(counts, families, bounds[:-1], missing)
         found, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
         for rows in parts:
             part = np.where(cells[rows] < 0, missing, cells[rows])
             differs = part != usual
             found.append(part[differs])
             lengths.append(np.count_nonzero(differs, axis=1))
-        families = np.repeat(np.arange(len(sizes)), sizes)
         return cls(usual, families, np.cumsum(np.concatenate(lengths)), np.concatenate(found))
 
     def __len__(self) -> int:
@@ -120,7 +120,12 @@ class Deviations:
         return sums[: len(self.families)]
 
 
-def _usual(counts: Indices, first: int, end: int, missing: int) -> int:
-    """The cell of a family that most rows have; that of missing members only if it has more rows than any other."""
-    best = first + int(counts[first:end].argmax())
-    return int(missing) if counts[missing] > counts[best] else best
+def _usual(counts: Indices, families: Indices, begins: Indices, missing: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The cell of each family that most rows have; that of missing members only if it has more rows than any other."""
+    if not len(begins):
+        return missing
+    present = counts[: len(families)]
+    most = np.maximum.reduceat(present, begins)
+    best = np.flatnonzero(present == most[families])
+    first = best[np.searchsorted(families[best], np.arange(len(begins)))]
+    return np.where(counts[missing] > most, missing, first).astype(np.int32)
