@@ -68,6 +68,18 @@ class Desk(NamedTuple):
     chosen: Ints
 
 
+@njit(cache=True, nogil=True)
+def _new_desk(n: int, k: int, rows: int) -> Desk:
+    return Desk(
+        np.zeros((n, k), np.bool_),
+        np.zeros((n, k)),
+        np.zeros(k, np.bool_),
+        np.empty(rows, np.float32),
+        np.zeros(rows, np.int64),
+        np.empty(n, np.int64),
+    )
+
+
 class Bounded(NamedTuple):
     """What multipliers, and which, make of a part."""
 
@@ -241,14 +253,7 @@ def dive(
     """
     (n, k), rows = allowed.shape, len(space.filled)
     log, values, constant = new_log(budget, n, k), np.zeros((n, k)), np.inf
-    desk = Desk(
-        np.zeros((n, k), np.bool_),
-        np.zeros((n, k)),
-        np.zeros(k, np.bool_),
-        np.empty(rows, np.float32),
-        np.zeros(rows, np.int64),
-        np.empty(n, np.int64),
-    )
+    desk = _new_desk(n, k, rows)
     sheet = make_sheet(of.base, space.gamma * space.total, allowed, clusters, seed)
     benches = [new_bench(sheet, n, len(space.data.weights), space.rivals)]
     fits = bool(fill(space, given.rows.astype(np.int64)) and begin(space, sheet, n, given, allowed, benches[0].at))

@@ -47,8 +47,9 @@ class Start:
 
     @property
     def bytes(self) -> int:
-        """Memory in use, without the multipliers."""
-        return int(self.slots.nbytes + self.values.nbytes + self.clusters.nbytes)
+        """Memory in use; two parts share it as a rule."""
+        own, shared = self.multipliers, self.slots.nbytes + self.values.nbytes + self.clusters.nbytes
+        return int(shared + own.rows.nbytes + own.shares.nbytes) // 2
 
 
 @dataclass(frozen=True, eq=False)
