@@ -39,8 +39,7 @@ def at_optimum(made: Instance):
     assert look_at(space, sheet, bench.near, np.arange(len(made.samples.weights)))
     shares, every = np.zeros(allowed.shape), np.ones(len(sheet.slots), bool)
     for _ in range(100):
-        while improve(space, sheet, n, bench.at, bench.near, bench.room, every, -np.inf, 1000) > 0:
-            pass  # it pauses whenever little is left of the way to the cutoff, which here is always so
+        assert 0 <= improve(space, sheet, n, bench.at, bench.near, bench.room, every, -np.inf, 1000) < 1000
         settle(sheet, bench.at, bench.room, shares)
         if not find_clusters(sheet, shares, 1e-6):
             break

@@ -27,10 +27,15 @@ CARDS = [3, 3, 3, 3, 2, 3, 3]
 
 @pytest.fixture(scope="module", autouse=True)
 def _nothing_is_listed():
-    """Small problems take a search of many parts only if structures are never looked at one by one."""
+    """Small problems take a search of many parts only if structures are never looked at one by one.
+
+    And they go depth first only if the tree need not be wide for that.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(node, "MANY", 0)
         patch.setattr(node, "FEW", 0)
+        patch.setattr(node, "LITTLE", 0)
+        patch.setattr(tree, "WIDE", 20)
         yield
 
 
@@ -64,7 +69,8 @@ def test_a_run_in_pieces_ends_like_the_whole_run(problem, whole, tmp_path) -> No
         if found.certificate.status == "optimal":
             break
         assert found.certificate.status == "node limit"
-        assert limit <= found.certificate.evidence["nodes"] < limit + 4
+        nodes = found.certificate.evidence["nodes"]
+        assert limit <= nodes < limit + tree.BATCH * (1 + nodes // tree.WIDE)
         assert found.certificate.bound >= whole.certificate.objective
     assert same(found, whole)
     verify(found.certificate.to_document(), problem[1].codes)
@@ -85,9 +91,10 @@ def test_a_run_that_the_clock_cuts_again_and_again_ends_at_the_optimum(problem, 
 SCRIPT = """
 import sys
 from tests.oracles.exact import random_problem
-from marginbayes.structure.exact import node
+from marginbayes.structure.exact import node, tree
 from marginbayes.structure.exact.learner import ExactMargin
-node.MANY = node.FEW = 0
+node.MANY = node.FEW = node.LITTLE = 0
+tree.WIDE = 20
 tell = lambda moment: print(moment, flush=True)
 found = ExactMargin(p=0.8, checkpoint=sys.argv[1], checkpoint_seconds=0.0, callback=tell).learn(
     *random_problem(9, {cards}, 90)

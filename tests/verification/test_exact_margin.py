@@ -30,6 +30,7 @@ def proved():
     with pytest.MonkeyPatch.context() as patch:  # a list would make the tree shallow
         patch.setattr(node, "MANY", 0)
         patch.setattr(node, "FEW", 0)
+        patch.setattr(node, "LITTLE", 0)
         found = ExactMargin(p=0.8, class_parents=1, constraints=constraints).learn(schema, rows)
     assert found.certificate.status == "optimal"
     assert found.certificate.evidence["nodes"] > 20

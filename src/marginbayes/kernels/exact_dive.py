@@ -27,6 +27,7 @@ from marginbayes.kernels.exact_bench import (
 from marginbayes.kernels.exact_divide import divide
 from marginbayes.kernels.exact_list import best_listed
 from marginbayes.kernels.exact_margins import hinges, row_margins, soft_margin
+from marginbayes.kernels.exact_near import look_at
 from marginbayes.kernels.exact_part import Problem, restricted, rounded_climb, single, take_out
 from marginbayes.kernels.exact_record import (
     NODES,
@@ -259,6 +260,8 @@ def dive(
     fits = bool(fill(space, given.rows.astype(np.int64)) and begin(space, sheet, n, given, allowed, benches[0].at))
     if fits:
         constant = evaluate(space, of.base, given, values)
+        divided = given.rows[given.shares < WHOLE].astype(np.int64) // space.rivals
+        fits = look_at(space, sheet, benches[0].near, divided)
     bound = constant + option_bound(values, allowed, desk.chosen, np.empty((0, k)))
     waiting, kept = [Waiting(-1, -1, bound, constant, values, allowed.copy(), 0, _nothing(n))], [given]
     kept.pop()

@@ -25,8 +25,6 @@ Flags = NDArray[np.bool_]
 
 # Steps after which the inverse is computed anew.
 FRESH = 120
-# Steps after which one looks how far they got, and what share of the distance to the cutoff is too little.
-PAUSE, SLOW = 15, 0.01
 
 
 @njit(cache=True, nogil=True)
@@ -143,14 +141,9 @@ def improve(
     Minus that where the numbers do not allow to go on.
     """
     room.option_weight[:], room.row_weight[:], room.constant_weight[:] = 1.0, 1.0, 1.0
-    before = at.objective[0]
     for steps in range(most):
         if at.objective[0] <= cutoff:
             return steps
-        if steps % PAUSE == PAUSE - 1:
-            if before - at.objective[0] < SLOW * (at.objective[0] - cutoff):
-                return steps
-            before = at.objective[0]
         if at.size[1] >= FRESH and not invert(at, sheet, n):
             return -steps - 1
         _shares_at(at, room.shares)

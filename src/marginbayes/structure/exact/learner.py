@@ -71,9 +71,10 @@ class ExactMargin(StructureLearner):
     gap : float, default=1e-6
         The search ends when bound - objective <= gap * max(1, |objective|).
     node_limit : int or None, default=None
-        The search ends once this many parts were relaxed. They are relaxed by fours, so there may be three more. For a
-        node limit and a seed the result is the same on every number of threads, and a search that is cut in this way
-        and resumed from its checkpoint takes the very course of one that is not.
+        The search ends once this many parts were relaxed. They are relaxed by fours, so there may be three more, and in
+        large searches, where each of four goes depth first, four thousand. For a node limit and a seed the result is
+        the same on every number of threads, and a search that is cut in this way and resumed from its checkpoint takes
+        the very course of one that is not.
     method : {"branch-and-bound", "milp"}, default="branch-and-bound"
         ``"milp"`` hands formulation (19) to a general solver, as a second opinion: its bound is that solver's word, and
         comes with no evidence to verify.
