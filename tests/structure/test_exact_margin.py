@@ -27,6 +27,7 @@ def _way(request, monkeypatch) -> None:
             monkeypatch.setattr(node, name, 0)
     if request.param.startswith("diving"):
         monkeypatch.setattr(tree, "SMALL", 0)
+        monkeypatch.setattr(tree, "PAYS", 0.0)
         monkeypatch.setattr(tree, "WIDE", 1 if request.param == "diving far" else 1000)
 
 

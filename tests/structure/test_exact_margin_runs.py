@@ -29,13 +29,14 @@ CARDS = [3, 3, 3, 3, 2, 3, 3]
 def _nothing_is_listed():
     """Small problems take a search of many parts only if structures are never looked at one by one.
 
-    And they go depth first only if the tree need not be wide for that.
+    And they go depth first only if the tree need be neither wide nor long under way for that.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(node, "MANY", 0)
         patch.setattr(node, "FEW", 0)
         patch.setattr(node, "LITTLE", 0)
         patch.setattr(tree, "WIDE", 20)
+        patch.setattr(tree, "PAYS", 0.0)
         yield
 
 
@@ -94,7 +95,7 @@ from tests.oracles.exact import random_problem
 from marginbayes.structure.exact import node, tree
 from marginbayes.structure.exact.learner import ExactMargin
 node.MANY = node.FEW = node.LITTLE = 0
-tree.WIDE = 20
+tree.WIDE, tree.PAYS = 20, 0.0
 tell = lambda moment: print(moment, flush=True)
 found = ExactMargin(p=0.8, checkpoint=sys.argv[1], checkpoint_seconds=0.0, callback=tell).learn(
     *random_problem(9, {cards}, 90)

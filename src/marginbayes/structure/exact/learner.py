@@ -10,8 +10,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from marginbayes import checks
 from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema
@@ -24,9 +22,8 @@ from marginbayes.structure.constraints import Constraints
 from marginbayes.structure.exact.checkpoint import Checkpoint
 from marginbayes.structure.exact.incumbent import BRIEF, plain_choice, search_from
 from marginbayes.structure.exact.instance import Instance, make_instance
-from marginbayes.structure.exact.node import Node, Start, plunge
 from marginbayes.structure.exact.problem import MARGINS, check_start, merged_samples, parent_sets
-from marginbayes.structure.exact.tree import NOTHING, Limits, Search
+from marginbayes.structure.exact.tree import Limits, Search
 from marginbayes.structure.exact.watch import Watch, watching
 
 __all__ = ["ExactMargin", "gaps"]
@@ -336,13 +333,8 @@ class ExactMargin(StructureLearner):
 @cache
 def _compile_kernels() -> None:
     """Solve a small problem, once in a process: no time limit is spent on what is compiled at its first use."""
-    learner, (schema, rows) = ExactMargin(), small_table()
-    if learner.learn(schema, rows).interrupted:
+    if ExactMargin().learn(*small_table()).interrupted:
         raise KeyboardInterrupt
-    instance = learner._instance(schema, rows)
-    start = Start.of(np.zeros(instance.allowed.shape), NOTHING)
-    node = Node.of(0, 0, instance.root(0), instance.ceiling, start)
-    plunge(instance, node, instance.ceiling, 1, True, np.zeros(1, np.int64))
 
 
 def gaps(certificate: Certificate) -> dict[str, float | None]:

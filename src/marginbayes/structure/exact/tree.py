@@ -6,7 +6,7 @@ import heapq
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,8 @@ TRACE_POINTS = 2000
 ROUNDING = 1e-9
 # So many parts below one are worked on before others come, when there were this many times as many, and at most.
 WIDE, DEEP = 2000, 1000
+# Depth first pays, what it needs being compiled at its first use, in searches that have taken so many seconds.
+PAYS = 5.0
 NO_SLOTS, NO_SHARES = np.empty(0, np.int32), np.empty(0, np.float32)
 NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
 
@@ -73,12 +75,12 @@ class Search:
     seconds: float = 0.0  # of earlier runs
     started: float = field(default_factory=time.perf_counter)
     pace: float = 0.0  # seconds that a part of the last batch took
+    dives: bool = False  # whether it goes depth first
 
     def __post_init__(self) -> None:
         if not self.proof.parent:  # how wide it is depends on the instance
             self.proof = Proof(self.instance.n_options)
-        # A guess: so it takes about.
-        self.pace = 1e-8 * self.instance.n_rows * self.instance.allowed.size
+        self.pace = self._likely
 
     @classmethod
     def without_rivals(cls, instance: Instance, choice: NDArray[np.int64]) -> Search:
@@ -89,6 +91,11 @@ class Search:
         return search
 
     # -- where it stands
+
+    @property
+    def _likely(self) -> float:
+        """Seconds that a part takes by its own, as a guess that does not hang on the clock."""
+        return 1e-8 * self.instance.n_rows * self.instance.allowed.size
 
     @property
     def elapsed(self) -> float:
@@ -163,6 +170,8 @@ class Search:
                 tick()
             while (status := self._status(limits)) is None:
                 before = self.nodes
+                if not self.dives and before >= SMALL and before * self._likely >= PAYS:
+                    limits = self._begin_to_dive(limits, watch)
                 self._step(limits, watch)
                 if before < SMALL <= self.nodes:
                     self._polish(limits, watch)
@@ -170,6 +179,14 @@ class Search:
         except MemoryLimit as error:
             return f"memory limit: {error}"
         return status
+
+    def _begin_to_dive(self, limits: Limits, watch: Watch) -> Limits:
+        """Have compiled what only larger searches need; no time limit is spent on that."""
+        began = time.perf_counter()
+        plunge(self.instance, self.heap[0][2], np.inf, 1, True, np.zeros(1, np.int64))  # nothing is above the cutoff
+        limits = replace(limits, deadline=limits.deadline + time.perf_counter() - began)
+        self.dives, watch.in_time = True, limits.in_time
+        return limits
 
     def _status(self, limits: Limits) -> str | None:
         left = self.bound - self.incumbent.objective - self.tolerance(limits.gap)
@@ -209,7 +226,7 @@ class Search:
 
         # Depth first once the tree is no longer small, the further the larger it is: few parts wait, and a relaxation
         # goes on from the one above.
-        parts = 0 if self.nodes < SMALL else min(1 + self.nodes // WIDE, DEEP)
+        parts = min(1 + self.nodes // WIDE, DEEP) if self.dives else 0
 
         def work(k: int, stop: Ints) -> tuple[Expansion | Dived | None, float]:
             began, node, number = time.perf_counter(), batch[k], self.nodes + k
