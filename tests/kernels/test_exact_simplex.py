@@ -17,6 +17,9 @@ from marginbayes.structure.exact.milp import full_lp_bound
 from marginbayes.structure.exact.problem import dense_problem, merged_samples, parent_sets
 from tests.oracles.exact import best_structure, random_problem
 
+# Without the compiler, random numbers are drawn by products that overflow, as they should, with a warning.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in scalar:RuntimeWarning")
+
 GAMMA = 2.0
 NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
 CASES = [("sm", 3), ("sbm", 3), ("sm", 2)]
