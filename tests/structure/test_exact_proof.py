@@ -7,7 +7,7 @@ import pytest
 
 from marginbayes.structure.exact.bound import Multipliers
 from marginbayes.structure.exact.packing import SETS, MultiplierBlocks
-from marginbayes.structure.exact.proof import Fix, Proof, Subtree
+from marginbayes.structure.exact.proof import Proof, Subtree
 
 N_OPTIONS = 11
 
@@ -23,13 +23,20 @@ def some_options(rng):
     return options
 
 
+def taken_out(feature: int, options: np.ndarray) -> np.ndarray:
+    """Options of one feature among nine."""
+    gone = np.zeros((9, N_OPTIONS), bool)
+    gone[feature] = options
+    return gone
+
+
 def begun() -> tuple[Proof, Multipliers]:
     """A record with two whole problems, the second divided, and multipliers that it knows."""
     rng = np.random.default_rng(1)
     proof, given = Proof(N_OPTIONS), random_multipliers(rng)
     proof.add(-1, (0,), False)
     part = proof.add(-1, (1,), False)
-    proof.fix(part, [Fix(3, some_options(rng), given)])
+    proof.fix(part, taken_out(3, some_options(rng)), given)
     for taken in (True, False):
         proof.add(part, (2 * N_OPTIONS, 2 * N_OPTIONS + 10), taken)
     proof.close(0, given)
@@ -76,7 +83,7 @@ def test_a_search_in_bulk_leaves_the_record_of_its_steps(seed: int) -> None:
         slots = tuple((i * N_OPTIONS + np.flatnonzero(options)).tolist())
         steps.add(2 if above < 0 else first + int(above), slots, bool(inner))
     for part, i, options, by in zip(fix_part, fix_feature, fix_options, fix_by, strict=True):
-        steps.fix(2 if part < 0 else first + int(part), [Fix(int(i), options, of[by])])
+        steps.fix(2 if part < 0 else first + int(part), taken_out(int(i), options), of[by])
     for part, by, looked in zip(closed_part, closed_by, listed, strict=True):
         steps.close(2 if part < 0 else first + int(part), of[by], bool(looked))
     assert first == 4

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate, exact_multipliers
 from marginbayes.structure.exact.incumbent import Incumbent, climb_tolerance, objective_of
 from marginbayes.structure.exact.instance import Instance
-from marginbayes.structure.exact.proof import Fix
 
 if TYPE_CHECKING:
     from marginbayes.kernels.exact_dive import Dived
@@ -88,7 +87,7 @@ class Expansion:
     bound: float
     multipliers: Multipliers
     listed: bool = False  # whether structures that they do not bound were looked at one by one
-    fixes: list[Fix] = field(default_factory=list)
+    fixes: list[tuple[Flags, Multipliers]] = field(default_factory=list)  # options taken out, and what allows it
     fixed_bound: float = -np.inf  # no option that was taken out leads above this
     slots: tuple[int, ...] = ()  # of the division
     children: list[Child] = field(default_factory=list)
@@ -113,7 +112,7 @@ def expand(instance: Instance, node: Node, cutoff: float, is_root: bool, climbs:
     if done.status == kernels.FULL:
         raise instance.memory_limit()
     multipliers = Multipliers(*done.multipliers) if done.relaxed else start.multipliers
-    fixes = _fixes(done.early, start.multipliers) + _fixes(done.late, multipliers)
+    fixes = [(done.early, start.multipliers), (done.late, multipliers)]
     out = Expansion(done.bound, multipliers, done.status == kernels.LISTED, fixes, done.fixed_bound)
     if done.found.objective > -np.inf:
         out.found = Incumbent(top, done.found.choice, done.found.objective)
@@ -160,10 +159,6 @@ def _divide(instance: Instance, done: Expanded, out: Expansion) -> None:
 def _most(instance: Instance) -> int:
     """Structures of a whole problem that are looked at one by one at most."""
     return int(min(MANY, max(FEW, WORK / len(instance.samples.weights))))
-
-
-def _fixes(gone: Flags, multipliers: Multipliers) -> list[Fix]:
-    return [Fix(i, gone[i], multipliers) for i in sorted(set(gone.nonzero()[0].tolist()))]
 
 
 def _settle(instance: Instance, top: int, allowed: Flags, out: Expansion) -> None:

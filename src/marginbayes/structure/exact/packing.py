@@ -31,45 +31,57 @@ LINES = 1 << 18
 SETS = 256
 # Level of compression: there is much to write, and a better one makes it hardly shorter.
 QUICK = 1
-# By how much a column that is full grows.
-GROWTH = 1.5
+# By how much a column that is full grows, and how many single entries wait.
+GROWTH, WAITING = 1.5, 1024
 
 
 class Column:
-    """An array that grows at its end."""
+    """An array that grows at its end; single entries wait in a list until there are many, or all are asked for."""
 
     def __init__(self, values: Array) -> None:
         self._room, self._used = values, len(values)
+        self._loose: list[Any] = []
 
     def __len__(self) -> int:
-        return self._used
+        return self._used + len(self._loose)
 
     def __getitem__(self, place: int) -> Any:
-        return self.array[place]
+        return self._room[place] if place < self._used else self._loose[place - self._used]
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        if place < self._used:
+            self._room[place] = value
+        else:
+            self._loose[place - self._used] = value
 
     @property
     def array(self) -> Array:
         """All entries; they can be changed in it until the column grows."""
+        if self._loose:
+            loose, self._loose = np.array(self._loose, self._room.dtype), []
+            self.extend(loose)
         return self._room[: self._used]
 
     @property
     def nbytes(self) -> int:
-        """Memory in use."""
+        """Memory in use, but for the entries that wait."""
         return int(self._room.nbytes)
 
     def extend(self, values: Array) -> None:
         """Entries at the end."""
-        end = self._used + len(values)
+        before = self.array
+        end = len(before) + len(values)
         if end > len(self._room):
-            room = np.empty((max(64, end, int(GROWTH * len(self._room))), *values.shape[1:]), self._room.dtype)
-            room[: self._used] = self.array
-            self._room = room
-        self._room[self._used : end] = values
+            self._room = np.empty((max(64, end, int(GROWTH * len(self._room))), *values.shape[1:]), before.dtype)
+            self._room[: len(before)] = before
+        self._room[len(before) : end] = values
         self._used = end
 
     def append(self, value: Any) -> None:
         """One entry at the end."""
-        self.extend(np.asarray(value, self._room.dtype)[None])
+        self._loose.append(value)
+        if len(self._loose) == WAITING:
+            _ = self.array
 
 
 class MultiplierBlocks:
@@ -112,8 +124,10 @@ class MultiplierBlocks:
 
     def append(self, multipliers: Multipliers) -> None:
         """One more set."""
-        sizes = np.array([0, len(multipliers.rows)], np.int64)
-        self.extend(sizes, multipliers.rows, multipliers.shares)
+        self.sizes.append(len(multipliers.rows))
+        self.rows.extend(multipliers.rows)
+        self.shares.extend(multipliers.shares)
+        self._pack_if_full()
 
     def extend(self, start: Int64s, rows: Int32s, shares: Int32s) -> None:
         """More sets, the k-th from start[k] to start[k + 1]; blocks do not depend on how many come at a time."""
@@ -124,10 +138,13 @@ class MultiplierBlocks:
             self.sizes.extend(np.diff(start[begin : end + 1]))
             self.rows.extend(rows[own])
             self.shares.extend(shares[own])
-            if len(self.sizes) == SETS:
-                self.blocks.append(self._packed())
-                self.clear()
+            self._pack_if_full()
             begin = end
+
+    def _pack_if_full(self) -> None:
+        if len(self.sizes) == SETS:
+            self.blocks.append(self._packed())
+            self.clear()
 
     def texts(self) -> list[str]:
         """All blocks for JSON."""
@@ -136,7 +153,7 @@ class MultiplierBlocks:
 
     def _packed(self) -> bytes:
         sizes, rows, shares = self.sizes.array, self.rows.array, self.shares.array
-        gaps = np.diff(rows, prepend=np.int32(0))
+        gaps = _changes(rows)
         first = (np.cumsum(sizes) - sizes)[sizes > 0]
         gaps[first] = rows[first]
         is_whole = shares == WHOLE
@@ -168,14 +185,21 @@ def _parts(column: Array) -> Iterator[bytes]:
     for begin in range(0, len(column), LINES):
         part = column[begin : begin + LINES]
         if part.dtype == np.int32:
-            change = np.diff(part, prepend=np.int32(0))
+            change = _changes(part)
             part = (change << 1) ^ (change >> 31)
         yield _planes(part)
 
 
+def _changes(numbers: Int32s) -> Int32s:
+    """The first number, and each other one less the one before."""
+    change = numbers.copy()
+    change[1:] -= numbers[:-1]
+    return change
+
+
 def _planes(part: Array) -> bytes:
     """All first bytes of the entries, all second ones, and so on."""
-    lines = np.ascontiguousarray(part.astype(part.dtype.newbyteorder("<"))).view(np.uint8)
+    lines = np.ascontiguousarray(part, part.dtype.newbyteorder("<")).view(np.uint8)
     return lines.reshape(len(part), -1).T.tobytes() if len(part) else b""
 
 

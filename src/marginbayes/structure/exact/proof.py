@@ -11,8 +11,8 @@ Searches have millions of parts, so that the record is made of columns, not of o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from marginbayes.structure.exact.bound import Multipliers
 from marginbayes.structure.exact.packing import Column, MultiplierBlocks, texts
 
-__all__ = ["Fix", "Proof", "Subtree"]
+__all__ = ["Proof", "Subtree"]
 
 Flags = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
@@ -35,15 +35,6 @@ COLUMNS = (
 )  # fmt: skip
 # Rough size in memory of what is remembered about multipliers that somebody holds.
 KNOWN_BYTES = 300
-
-
-@dataclass(frozen=True, eq=False)
-class Fix:
-    """Options of a feature that are taken out, and the multipliers that allow it."""
-
-    feature: int
-    options: Flags
-    multipliers: Multipliers
 
 
 class Subtree(NamedTuple):
@@ -106,17 +97,19 @@ class Proof:
         self.closed.append(-1)
         return len(self.parent) - 1
 
-    def fix(self, part: int, fixes: Iterable[Fix]) -> None:
-        """Options are taken out of a part, one feature after the other."""
-        for entry in fixes:
+    def fix(self, part: int, gone: Flags, multipliers: Multipliers) -> None:
+        """Options [feature, option] are taken out of a part, which these multipliers allow."""
+        features = np.flatnonzero(gone.any(axis=1))
+        by = self.position(multipliers) if len(features) else -1
+        for feature, options in zip(features.tolist(), _packed(gone[features]), strict=True):
             self.fix_part.append(part)
-            self.fix_feature.append(entry.feature)
-            self.fix_options.append(_packed(entry.options))
-            self.fix_by.append(self.position(entry.multipliers))
+            self.fix_feature.append(feature)
+            self.fix_options.append(options)
+            self.fix_by.append(by)
 
     def close(self, part: int, multipliers: Multipliers, listed: bool = False) -> None:
         """These multipliers bound what the part holds, or all but a few structures that were looked at."""
-        self.closed.array[part] = self.position(multipliers)
+        self.closed[part] = self.position(multipliers)
         if listed:
             self.listed.append(part)
 
@@ -167,11 +160,9 @@ class Proof:
         self.remember(found, place)
         return found
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> Mapping[str, Any]:
         """The record as JSON values."""
-        columns = {name: texts(getattr(self, name).array) for name in COLUMNS}
-        sets = {"sets": len(self.multipliers), "multipliers": self.multipliers.texts()}
-        return {"format": FORMAT, **columns, **sets}
+        return _Evidence(self)
 
     # -- in a file
 
@@ -202,6 +193,33 @@ class Proof:
             whole[end - size : end] for size, end in zip(arrays["block_sizes"].tolist(), ends.tolist(), strict=True)
         ]
         return proof
+
+
+class _Evidence(Mapping[str, Any]):
+    """A record as JSON values, which are made when somebody asks: packing a small one takes as long as its search."""
+
+    def __init__(self, proof: Proof) -> None:
+        self._proof = proof
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        proof = self._proof
+        columns = {name: texts(getattr(proof, name).array) for name in COLUMNS}
+        sets = {"sets": len(proof.multipliers), "multipliers": proof.multipliers.texts()}
+        del self._proof
+        return {"format": FORMAT, **columns, **sets}
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._values,)
 
 
 def _numbers() -> Column:

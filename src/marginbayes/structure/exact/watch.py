@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
@@ -15,13 +16,24 @@ from numpy.typing import NDArray
 
 from marginbayes.data.blas import matrix_threads
 
-__all__ = ["Watch", "watching"]
+__all__ = ["Outcome", "Watch", "watching"]
 
 Result = TypeVar("Result")
+Got = TypeVar("Got", covariant=True)
 Work = Callable[[NDArray[np.int64]], Result]
 
 # Seconds between two looks at the clock, and for Ctrl-C.
 GLANCE = 0.05
+
+
+class Outcome(Protocol[Got]):
+    """What became of a piece of work, as a future tells it."""
+
+    def result(self) -> Got:
+        """What the work returned; what it raised is raised here."""
+
+    def exception(self) -> BaseException | None:
+        """What the work raised."""
 
 
 class Watch:
@@ -32,7 +44,7 @@ class Watch:
         self._n_jobs = n_jobs
         self._pool: ThreadPoolExecutor | None = None
 
-    def run(self, works: Sequence[Work[Result]], apart: bool, seconds: float = math.inf) -> list[Future[Result]]:
+    def run(self, works: Sequence[Work[Result]], apart: bool, seconds: float = math.inf) -> Sequence[Outcome[Result]]:
         """All of the work, done, or stopped after so many seconds, or when time is over.
 
         `apart`: on other threads. Only then can it be stopped, for Ctrl-C waits until compiled code comes back to the
@@ -60,13 +72,27 @@ class Watch:
             self._pool.shutdown()
 
 
-def _done(work: Work[Result], stop: NDArray[np.int64]) -> Future[Result]:
-    future: Future[Result] = Future()
+@dataclass(frozen=True)
+class _Done(Outcome[Got]):
+    """Work that was done at once; a future, made for threads, takes as long to set up as a small problem's."""
+
+    value: Got | None = None
+    error: Exception | None = None
+
+    def result(self) -> Got:
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]
+
+    def exception(self) -> Exception | None:
+        return self.error
+
+
+def _done(work: Work[Result], stop: NDArray[np.int64]) -> _Done[Result]:
     try:
-        future.set_result(work(stop))
+        return _Done(work(stop))
     except Exception as error:  # noqa: BLE001 - whoever asks for the result gets it
-        future.set_exception(error)
-    return future
+        return _Done(error=error)
 
 
 @contextmanager
