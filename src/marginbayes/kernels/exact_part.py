@@ -44,6 +44,8 @@ NOISE = 1e-3  # between shares that round to the same structure
 CLOSED, LISTED, DIVIDED, LAST, LEFT, FULL = 0, 1, 2, 3, 4, 5
 # A relaxation of more rounds is worth a look for a list after the first of them, which may be shorter by this factor.
 BRIEF, MUCH = 3, 50
+# So many structures, cycles among them, are looked at one by one sooner than relaxed once.
+TINY = 1000
 
 
 class Problem(NamedTuple):
@@ -171,13 +173,30 @@ def _listed(space: Space, of: Problem, by: Relaxed, allowed: Flags, most: int) -
 
 
 @njit(cache=True, nogil=True)
+def _choices(allowed: Flags) -> float:
+    """How often every feature can choose one of its options, whether that makes a cycle or not."""
+    count = 1.0
+    for own in allowed:
+        count *= own.sum()
+    return count
+
+
+@njit(cache=True, nogil=True)
 def _relaxed(
     space: Space, of: Problem, part: Part, effort: Effort, most: int, stop: Ints
 ) -> tuple[Relaxed, bool, Found]:
-    """The relaxation of a part; if that takes many rounds, whether few structures are above the cutoff after one."""
+    """The relaxation of a part; if that takes many rounds, whether few structures are above the cutoff after one.
+
+    Where they are few from the beginning, nothing is relaxed.
+    """
     found = Found(np.zeros(len(part.allowed), np.int64), -np.inf)
     if effort.rounds <= BRIEF:
         return relax(space, of.base, part, of.cutoff, effort, stop), False, found
+    if _choices(part.allowed) <= TINY:
+        given = Relaxed(True, np.inf, part.multipliers, part.constant, part.values, part.shares, part.clusters)
+        few, found = _listed(space, of, given, part.allowed, most // MUCH)
+        if few:
+            return given, few, found
     brief = Effort(1, effort.options, effort.tolerance, effort.steps, effort.band)
     new, few = relax(space, of.base, part, of.cutoff, brief, stop), False
     if new.fits and new.bound > of.cutoff:
