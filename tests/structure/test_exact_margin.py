@@ -26,7 +26,7 @@ def _way(request, monkeypatch) -> None:
         for name in ("MANY", "FEW", "LITTLE"):
             monkeypatch.setattr(node, name, 0)
     if request.param.startswith("diving"):
-        monkeypatch.setattr(tree, "SMALL", 0)
+        monkeypatch.setattr(tree, "SMALL", 1)
         monkeypatch.setattr(tree, "PAYS", 0.0)
         monkeypatch.setattr(tree, "WIDE", 1 if request.param == "diving far" else 1000)
 

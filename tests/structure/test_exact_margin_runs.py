@@ -17,6 +17,7 @@ from marginbayes.data import Rows, Schema, Variable
 from marginbayes.graph import Dag
 from marginbayes.structure.exact import checkpoint as checkpoints
 from marginbayes.structure.exact import node, tree
+from marginbayes.structure.exact.incumbent import Incumbent, objective_of, plain_choice
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
 from marginbayes.structure.exact.learner import ExactMargin
 from marginbayes.verification import verify
@@ -75,6 +76,30 @@ def test_a_run_in_pieces_ends_like_the_whole_run(problem, whole, tmp_path) -> No
         assert found.certificate.bound >= whole.certificate.objective
     assert same(found, whole)
     verify(found.certificate.to_document(), problem[1].codes)
+
+
+def test_a_run_that_goes_on_takes_a_better_start_over_and_no_worse_one(problem, whole, tmp_path) -> None:
+    plain = Dag(problem[0].names, ((), *((0,) for _ in CARDS[1:])))
+    poor = ExactMargin(p=0.8, start=plain, time_limit=0.0, checkpoint=tmp_path / "search.npz").learn(*problem)
+    assert poor.certificate.objective < whole.certificate.objective
+    for start in (whole, plain):
+        limited = ExactMargin(p=0.8, start=start, node_limit=1, checkpoint=tmp_path / "search.npz").learn(*problem)
+        assert limited.certificate.objective == whole.certificate.objective
+    assert limited.dag == whole.dag
+
+
+def test_large_searches_begin_anew_from_time_to_time(problem, monkeypatch) -> None:
+    begun = []
+
+    def search_from(instance, top, choice, seed, *_):
+        begun.append((seed, choice.tolist() == plain_choice(instance).tolist()))
+        return Incumbent(top, choice, objective_of(instance, top, choice))
+
+    monkeypatch.setattr(tree, "search_from", search_from)
+    monkeypatch.setattr(tree, "SMALL", 4)
+    ExactMargin(p=0.8, node_limit=70, random_state=5).learn(*problem)
+    assert [seed for seed, _ in begun] == [6, 8, 9, 10, 11]  # once 4, 16 and 64 parts were there
+    assert [plain for _, plain in begun] == [False, True, True, True, True]
 
 
 def test_a_run_that_the_clock_cuts_again_and_again_ends_at_the_optimum(problem, whole, tmp_path) -> None:

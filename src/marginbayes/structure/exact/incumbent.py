@@ -42,11 +42,11 @@ def climb_tolerance(instance: Instance) -> float:
     return TOLERANCE * max(1.0, abs(instance.ceiling))
 
 
-def plain_choice(instance: Instance) -> Ints:
+def plain_choice(instance: Instance, top: int = 0) -> Ints:
     """Some structure: the class as the only parent where that is allowed."""
     from marginbayes.kernels.branching import option_bound
 
-    allowed = instance.root(0)
+    allowed = instance.root(top)
     liking = np.zeros(allowed.shape)
     liking[:, 1] = 1.0
     choice = np.empty(len(allowed), np.int64)

@@ -80,7 +80,8 @@ class ExactMargin(StructureLearner):
     acyclicity : {"order", "clusters", "both"}, default="order"
         For ``method="milp"``: constraints (16) as in the paper, cluster inequalities (7) where violated, or both.
     start : Dag, StructureResult or None, default=None
-        A structure to begin with, for instance the one of another gamma.
+        A structure to begin with, for instance the one of another gamma. A search that goes on from its checkpoint
+        takes it over if it is better than the best one there.
     checkpoint : path or None, default=None
         File that keeps the search; written every `checkpoint_seconds` and at the end. If it exists, the search in it
         goes on; the time limit counts anew, the node limit does not.
@@ -167,7 +168,11 @@ class ExactMargin(StructureLearner):
             nodes = math.inf if self.node_limit is None else self.node_limit
             limits = Limits(float(self.gap), nodes, began + self._seconds, FIRST * self._seconds, wished)
             with watching(self.n_jobs, limits.in_time, instance.has_matrices) as watch:
-                search = file.resume(instance, limits.gap) or self._begin(instance, schema, watch, began)
+                search = file.resume(instance, limits.gap)
+                if search is None:
+                    search = self._begin(instance, schema, watch, began)
+                elif (given := self._given(schema)) is not None:
+                    search.adopt(*instance.choice(given))
                 try:
                     status = search.run(limits, watch, self._ticker(search, file))
                 except KeyboardInterrupt:  # from the callback

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate
-from marginbayes.structure.exact.incumbent import Incumbent, search_from
+from marginbayes.structure.exact.incumbent import Incumbent, objective_of, plain_choice, search_from
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
 from marginbayes.structure.exact.node import Expansion, Node, Start, expand, plunge
 from marginbayes.structure.exact.proof import Proof, Subtree
-from marginbayes.structure.exact.watch import Watch
+from marginbayes.structure.exact.watch import Outcome, Watch
 
 if TYPE_CHECKING:
     from marginbayes.kernels.exact_dive import Dived
@@ -33,8 +32,8 @@ BATCH = 4
 WORTH_THREADS = 5e-3
 # Every part climbs from its rounded shares up to this many parts, later every so many.
 EAGER, SELDOM = 16, 8
-# A tree of fewer parts is done before a longer search for good structures would pay.
-SMALL = 40
+# A tree of fewer parts is done before a longer search for good structures would pay. How many begin anew at a time.
+SMALL, RESTARTS = 40, 2
 TRACE_POINTS = 2000
 # Less than this, relative to the weight of the rows, is the rounding of a sum over them, which verification allows.
 ROUNDING = 1e-9
@@ -67,7 +66,8 @@ class Search:
 
     instance: Instance
     incumbent: Incumbent
-    proof: Proof = field(default_factory=Proof)
+    record: InitVar[Proof | None] = None  # of an earlier run
+    proof: Proof = field(init=False)
     heap: list[tuple[float, int, Node]] = field(default_factory=list)
     nodes: int = 0
     pruned: float = -np.inf  # no structure that was put aside is better than this, or than the incumbent
@@ -77,9 +77,8 @@ class Search:
     pace: float = 0.0  # seconds that a part of the last batch took
     dives: bool = False  # whether it goes depth first
 
-    def __post_init__(self) -> None:
-        if not self.proof.parent:  # how wide it is depends on the instance
-            self.proof = Proof(self.instance.n_options)
+    def __post_init__(self, record: Proof | None) -> None:
+        self.proof = Proof(self.instance.n_options) if record is None else record
         self.pace = self._likely
 
     @classmethod
@@ -143,16 +142,27 @@ class Search:
             self.heap = advanced + [(-node.bound, node.part, node) for node in better]
             heapq.heapify(self.heap)
 
-    def _polish(self, limits: Limits, watch: Watch) -> None:
-        """Look longer for a good structure: what can be cut off hangs on it."""
-        best, seed = self.incumbent, self.instance.seed + 1
+    def adopt(self, top: int, choice: Ints) -> None:
+        """Take a structure over, if it is better than the best one."""
+        objective = objective_of(self.instance, top, choice)
+        if objective > self.incumbent.objective:
+            self.incumbent = Incumbent(top, choice, objective)
 
-        def work(stop: Ints) -> Incumbent:
-            return search_from(self.instance, best.top, best.choice, seed, stop)
+    def _polish(self, before: int, limits: Limits, watch: Watch) -> None:
+        """Look longer for a good structure, now that there are more parts than before: what is cut off hangs on it.
 
-        [done] = watch.run([work], apart=True, seconds=limits.polish)
-        if done.result().objective > best.objective:
-            self.incumbent = done.result()
+        From the best one when the tree is no longer small; later, in large searches, anew whenever it has grown
+        fourfold.
+        """
+        age, best = _age(self.nodes), self.incumbent
+        if age == _age(before) or (age > 1 and not self.dives):
+            return
+        begin, count = (best.choice, 1) if age == 1 else (plain_choice(self.instance, best.top), RESTARTS)
+        seeds = range(self.instance.seed + RESTARTS * age - 1, self.instance.seed + RESTARTS * age - 1 + count)
+        works = [partial(search_from, self.instance, best.top, begin, seed) for seed in seeds]
+        for done in watch.run(works, apart=True, seconds=limits.polish):
+            if done.result().objective > self.incumbent.objective:
+                self.incumbent = done.result()
 
     def _root(self, part: int, top: int, start: Start) -> Node:
         """All structures of a set of class parents."""
@@ -173,8 +183,7 @@ class Search:
                 if not self.dives and before >= SMALL and before * self._likely >= PAYS:
                     limits = self._begin_to_dive(limits, watch)
                 self._step(limits, watch)
-                if before < SMALL <= self.nodes:
-                    self._polish(limits, watch)
+                self._polish(before, limits, watch)
                 tick()
         except MemoryLimit as error:
             return f"memory limit: {error}"
@@ -240,7 +249,7 @@ class Search:
                 out = expand(self.instance, node, cutoff, self.proof.parent[node.part] < 0, climbs, stop)
             return out, time.perf_counter() - began
 
-        done: list[Future[tuple[Expansion | Dived | None, float]]] = []
+        done: Sequence[Outcome[tuple[Expansion | Dived | None, float]]] = []
         try:
             done = watch.run([partial(work, k) for k in range(len(batch))], apart=self.pace > WORTH_THREADS)
             self.pace = sum(future.result()[1] for future in done) / len(batch)
@@ -280,7 +289,8 @@ class Search:
 
     def _put(self, node: Node, out: Expansion, cutoff: float) -> None:
         """Put what became of a part on record."""
-        self.proof.fix(node.part, out.fixes)
+        for gone, multipliers in out.fixes:
+            self.proof.fix(node.part, gone, multipliers)
         self.pruned = max(self.pruned, out.fixed_bound)
         if out.left is not None and out.start is not None:
             self.push(Node.of(node.part, node.top, out.left, out.bound, out.start))
@@ -324,6 +334,11 @@ class Search:
         for _, part, node in self.heap:
             self.proof.close(part, node.start.multipliers)
         return self.proof
+
+
+def _age(nodes: int) -> int:
+    """How often a tree has grown fourfold since it was small, and once more; 0 while it is."""
+    return ((nodes // SMALL).bit_length() + 1) // 2
 
 
 def _thinned(trace: list[tuple[float, float, float]], most: int) -> list[tuple[float, float, float]]:
