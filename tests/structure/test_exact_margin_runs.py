@@ -88,6 +88,13 @@ def test_a_run_that_goes_on_takes_a_better_start_over_and_no_worse_one(problem, 
     assert limited.dag == whole.dag
 
 
+def test_a_callback_is_told_before_a_large_search_compiles_what_it_needs(problem) -> None:
+    notes = []
+    ExactMargin(p=0.8, node_limit=70, callback=lambda moment: notes.append(moment.note)).learn(*problem)
+    assert sum("compiling" in note for note in notes) == 1
+    assert "compiling" not in notes[-1]
+
+
 def test_large_searches_begin_anew_from_time_to_time(problem, monkeypatch) -> None:
     begun = []
 

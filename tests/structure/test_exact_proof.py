@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -90,6 +92,13 @@ def test_a_search_in_bulk_leaves_the_record_of_its_steps(seed: int) -> None:
     assert plain(bulk) == plain(steps)
     assert bulk.evidence() == steps.evidence()
     assert plain(Proof.from_arrays(bulk.arrays())) == plain(bulk)
+
+
+def test_evidence_can_be_pickled_and_stays_what_it_was() -> None:
+    proof, _ = begun()
+    evidence = proof.evidence()
+    assert pickle.loads(pickle.dumps(evidence)) == evidence == dict(evidence)
+    assert len(evidence) == len(list(evidence))
 
 
 def test_multipliers_come_back_from_blocks_as_they_went_in() -> None:

@@ -246,10 +246,10 @@ class ExactMargin(StructureLearner):
             search.note()
             file.tick(search)
             late = time.perf_counter() - told[0] > NEWS
-            news = late or search.nodes <= 1 or search.incumbent.objective > told[1]
+            news = late or search.nodes <= 1 or search.incumbent.objective > told[1] or bool(search.doing)
             if self.callback is not None and news:
                 told[:] = [time.perf_counter(), search.incumbent.objective]
-                note = f"{search.nodes} nodes, {len(search.heap)} open"
+                note = ", ".join(filter(None, (f"{search.nodes} nodes", f"{len(search.heap)} open", search.doing)))
                 self.callback(Moment(search.elapsed, search.incumbent.objective, search.bound, note))
 
         return tick

@@ -203,10 +203,9 @@ class _Evidence(Mapping[str, Any]):
 
     @cached_property
     def _values(self) -> dict[str, Any]:
-        proof = self._proof
-        columns = {name: texts(getattr(proof, name).array) for name in COLUMNS}
-        sets = {"sets": len(proof.multipliers), "multipliers": proof.multipliers.texts()}
-        del self._proof
+        kept = self._proof.multipliers
+        columns = {name: texts(getattr(self._proof, name).array) for name in COLUMNS}
+        sets = {"sets": len(kept), "multipliers": kept.texts()}
         return {"format": FORMAT, **columns, **sets}
 
     def __getitem__(self, key: str) -> Any:

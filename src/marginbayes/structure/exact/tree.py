@@ -76,6 +76,7 @@ class Search:
     started: float = field(default_factory=time.perf_counter)
     pace: float = 0.0  # seconds that a part of the last batch took
     dives: bool = False  # whether it goes depth first
+    doing: str = ""  # what takes time besides the search
 
     def __post_init__(self, record: Proof | None) -> None:
         self.proof = Proof(self.instance.n_options) if record is None else record
@@ -181,7 +182,9 @@ class Search:
             while (status := self._status(limits)) is None:
                 before = self.nodes
                 if not self.dives and before >= SMALL and before * self._likely >= PAYS:
-                    limits = self._begin_to_dive(limits, watch)
+                    self.doing = "compiling for a large search"
+                    tick()
+                    limits, self.doing = self._begin_to_dive(limits, watch), ""
                 self._step(limits, watch)
                 self._polish(before, limits, watch)
                 tick()
