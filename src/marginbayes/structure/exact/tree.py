@@ -32,8 +32,9 @@ BATCH = 4
 WORTH_THREADS = 5e-3
 # Every part climbs from its rounded shares up to this many parts, later every so many.
 EAGER, SELDOM = 16, 8
-# A tree of fewer parts is done before a longer search for good structures would pay. How many begin anew at a time.
-SMALL, RESTARTS = 40, 2
+# A tree of fewer parts is done before a longer search for good structures would pay; one that is not so many times as
+# large, before searches that begin anew would. How many do so at a time.
+SMALL, LATER, RESTARTS = 40, 64, 2
 TRACE_POINTS = 2000
 # Less than this, relative to the weight of the rows, is the rounding of a sum over them, which verification allows.
 ROUNDING = 1e-9
@@ -152,8 +153,7 @@ class Search:
     def _polish(self, before: int, limits: Limits, watch: Watch) -> None:
         """Look longer for a good structure, now that there are more parts than before: what is cut off hangs on it.
 
-        From the best one when the tree is no longer small; later, in large searches, anew whenever it has grown
-        fourfold.
+        From the best one when the tree is no longer small; anew when it is large, and whenever it has grown fourfold.
         """
         age, best = _age(self.nodes), self.incumbent
         if age == _age(before) or (age > 1 and not self.dives):
@@ -340,8 +340,8 @@ class Search:
 
 
 def _age(nodes: int) -> int:
-    """How often a tree has grown fourfold since it was small, and once more; 0 while it is."""
-    return ((nodes // SMALL).bit_length() + 1) // 2
+    """0 while a tree is small; then 1, and one more when it is large, and whenever it has grown fourfold since."""
+    return 0 if nodes < SMALL else 1 + ((nodes // (SMALL * LATER)).bit_length() + 1) // 2
 
 
 def _thinned(trace: list[tuple[float, float, float]], most: int) -> list[tuple[float, float, float]]:
