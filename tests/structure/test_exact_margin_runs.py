@@ -106,8 +106,8 @@ def test_large_searches_begin_anew_from_time_to_time(problem, monkeypatch) -> No
     monkeypatch.setattr(tree, "SMALL", 4)
     monkeypatch.setattr(tree, "LATER", 4)
     ExactMargin(p=0.8, node_limit=70, random_state=5).learn(*problem)
-    assert [seed for seed, _ in begun] == [6, 8, 9, 10, 11]  # once 4, 16 and 64 parts were there
-    assert [plain for _, plain in begun] == [False, True, True, True, True]
+    # Once 4, 16 and 64 parts were there; which of two threads is the first does not matter.
+    assert sorted(begun) == [(6, False), (8, True), (9, True), (10, True), (11, True)]
 
 
 def test_a_run_that_the_clock_cuts_again_and_again_ends_at_the_optimum(problem, whole, tmp_path) -> None:
