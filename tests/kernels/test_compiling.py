@@ -24,4 +24,5 @@ def test_without_a_folder_to_keep_it_a_function_is_compiled_all_the_same(monkeyp
         return 2.0 * x
 
     assert twice(3.0) == 6.0
-    assert asked == [{"cache": True, "nogil": True}, {"cache": False, "nogil": True}]
+    always = {"nogil": True, "no_cfunc_wrapper": True}
+    assert asked == [{"cache": True, **always}, {"cache": False, **always}]
