@@ -17,11 +17,12 @@ def test_without_a_folder_to_keep_it_a_function_is_compiled_all_the_same(monkeyp
             raise RuntimeError("cannot cache function 'twice': no locator available")
         return compiler(**options)
 
-    monkeypatch.setattr(numba, "njit", nowhere)
+    with monkeypatch.context() as patch:
+        patch.setattr(numba, "njit", nowhere)
 
-    @njit(cache=True, nogil=True)
-    def twice(x: float) -> float:
-        return 2.0 * x
+        @njit(cache=True, nogil=True)
+        def twice(x: float) -> float:
+            return 2.0 * x
 
     assert twice(3.0) == 6.0
     always = {"nogil": True, "no_cfunc_wrapper": True}
