@@ -57,14 +57,15 @@ class Bench(NamedTuple):
 @njit(cache=True, nogil=True)
 def make_sheet(base: Floats, ceiling: float, allowed: Flags, clusters: Flags, seed: int) -> Sheet:
     """The options of a part as columns, and clusters to begin with."""
-    slots = np.flatnonzero(allowed.reshape(allowed.size))
-    k, room = allowed.shape[1], np.zeros((MOST_CLUSTERS, len(allowed)), np.bool_)
+    (n, k), slots = allowed.shape, np.flatnonzero(allowed.reshape(allowed.size))
+    feature, room = slots // k, np.zeros((MOST_CLUSTERS, len(allowed)), np.bool_)
     count = min(len(clusters), MOST_CLUSTERS // 2)
     room[:count] = clusters[:count]
     seeds, noise = np.array([seed]), np.empty(len(slots))
     for c in range(len(noise)):
         noise[c] = NOISE * ceiling * (0.5 + drawn(seeds, 1 << 20) / (1 << 20))
-    return Sheet(slots, slots // k, slots % k, base, room, np.array([count]), noise)
+    first = np.searchsorted(feature, np.arange(n + 1))
+    return Sheet(slots, first, feature, slots % k, base, room, np.array([count]), noise)
 
 
 @njit(cache=True, nogil=True)
@@ -119,9 +120,11 @@ def smaller(space: Space, bench: Bench, allowed: Flags) -> Bench:
     for c in range(len(kept)):
         kept[c] |= allowed[sheet.feature[c], sheet.option[c]]
     columns = np.flatnonzero(kept)
+    feature = sheet.feature[columns]
     new = Sheet(
         sheet.slots[columns],
-        sheet.feature[columns],
+        np.searchsorted(feature, np.arange(n + 1)),
+        feature,
         sheet.option[columns],
         sheet.base,
         sheet.clusters,

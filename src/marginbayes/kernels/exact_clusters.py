@@ -10,19 +10,24 @@ from marginbayes.kernels.compiling import njit
 __all__ = ["violated_clusters"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
 @njit(cache=True, nogil=True)
-def _augment(room: Floats, sink: int, seen: Flags, came: NDArray[np.int64], queue: NDArray[np.int64]) -> float:
-    """Push flow from the root, the last node, to the sink along a shortest path; how much, 0 if there is none."""
+def _augment(room: Floats, near: Ints, degree: Ints, sink: int, seen: Flags, came: Ints, queue: Ints) -> float:
+    """Push flow from the root, the last node, to the sink along a shortest path; how much, 0 if there is none.
+
+    `near` holds the nodes that each node shares an arc with, ascending, and `degree` how many they are.
+    """
     root = len(room) - 1
     seen[:] = False
     seen[root], queue[0], head, tail = True, root, 0, 1
     while head < tail and not seen[sink]:
         u = queue[head]
         head += 1
-        for v in range(len(room)):
+        for k in range(degree[u]):
+            v = near[u, k]
             if not seen[v] and room[u, v] > 1e-9:
                 seen[v], came[v], queue[tail] = True, u, v
                 tail += 1
@@ -54,13 +59,19 @@ def violated_clusters(shares: Floats, tolerance: float) -> Flags:
         capacity[n, i] = shares[i, 0] + shares[i, 1]
         for j in range(n):
             capacity[j, i] = shares[i, 2 + j]
+    near, degree = np.empty((n + 1, n + 1), np.int64), np.zeros(n + 1, np.int64)
+    for u in range(n + 1):
+        for v in range(n + 1):
+            if capacity[u, v] > 1e-9 or capacity[v, u] > 1e-9:
+                near[u, degree[u]] = v
+                degree[u] += 1
     seen, came, queue = np.zeros(n + 1, np.bool_), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for sink in range(n):
         if covered[sink] or capacity[n, sink] > 1.0 - tolerance:
             continue
         room, flow = capacity.copy(), 0.0
         while flow <= 1.0 - tolerance:
-            more = _augment(room, sink, seen, came, queue)
+            more = _augment(room, near, degree, sink, seen, came, queue)
             if more == 0.0:
                 break
             flow += more

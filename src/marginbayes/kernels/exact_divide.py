@@ -109,11 +109,8 @@ def divide(
     zero, mean, axis, up = np.zeros(size), np.empty(size), np.empty(size), np.empty(size)
     before, best, feature = _hinges(space, margins, zero, 0.0, starts, samples), -1.0, -1
     taken = np.empty(k, np.int64)
-    first = 0
     for i in range(n):
-        last = first
-        while last < len(sheet.slots) and sheet.feature[last] == i:
-            last += 1
+        first, last = sheet.first[i], sheet.first[i + 1]
         count, mean[:] = 0, 0.0
         for c in range(first, last):
             share = shares[i, sheet.option[c]]
@@ -149,5 +146,4 @@ def divide(
                         for r in range(size):
                             at += axis[r] * (column[rows[r]] - mean[r])
                         inside[sheet.option[c]] = at > 0.0 and allowed[i, sheet.option[c]]
-        first = last
     return feature

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.exact_lines import add_lines
 from marginbayes.kernels.exact_space import Space, fill
 from marginbayes.kernels.exact_vertex import Sheet, Vertex
 
@@ -33,6 +34,7 @@ class Room(NamedTuple):
     by: Floats
     line: Floats
     change: Floats
+    limits: Floats
     margins: Floats
     spare: Floats
     group: Floats
@@ -40,6 +42,8 @@ class Room(NamedTuple):
     row_weight: Floats
     constant_weight: Floats  # of the constant of each sample that is looked at
     pivots: Floats
+    amounts: Floats
+    order: Ints  # 0, 1, 2 and so on
 
 
 @njit(cache=True, nogil=True)
@@ -50,6 +54,7 @@ def new_room(size: int, columns: int, near: int, samples: int) -> Room:
         np.zeros(size),
         np.zeros(columns),
         np.zeros(columns),
+        np.zeros(columns),
         np.zeros(near),
         np.zeros(size),
         np.zeros(samples),
@@ -57,6 +62,8 @@ def new_room(size: int, columns: int, near: int, samples: int) -> Room:
         np.ones(near),
         np.ones(near),
         np.zeros(near),
+        np.zeros(size),
+        np.arange(size),
     )
 
 
@@ -98,8 +105,4 @@ def margins_near(space: Space, sheet: Sheet, at: Vertex, near: Near, room: Room)
         row = near.samples[p] * rivals
         for r in range(rivals):
             margins[p * rivals + r] = sheet.base[row + r]
-    for t in range(at.size[0]):
-        share, column = room.shares[t], near.columns[at.tight[t]]
-        if share != 0.0:
-            for k in range(count * rivals):
-                margins[k] += share * column[k]
+    add_lines(near.columns, at.tight, room.shares, at.size[0], count * rivals, margins)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
 from marginbayes.kernels.exact_clusters import violated_clusters
+from marginbayes.kernels.exact_lines import add_lines
 from marginbayes.kernels.exact_near import Near, Room, margins_near
 from marginbayes.kernels.exact_space import WHOLE, Multipliers, Space, fill
 from marginbayes.kernels.exact_steps import NOBODY, SMALL, let_go, let_in
@@ -67,43 +68,39 @@ def begin(space: Space, sheet: Sheet, n: int, given: Multipliers, allowed: Flags
 
 
 @njit(cache=True, nogil=True)
-def _shares_at(at: Vertex, out: Floats) -> None:
+def _shares_at(at: Vertex, room: Room) -> None:
     """Share of every tight option."""
     d = at.size[0]
-    out[:d] = 0.0
-    for z in range(d):
-        cost, line = at.cost[z], at.inverse[z]
-        for t in range(d):
-            out[t] += cost * line[t]
+    room.shares[:d] = 0.0
+    add_lines(at.inverse, room.order, at.cost, d, d, room.shares)
 
 
 @njit(cache=True, nogil=True)
 def _choose_option(at: Vertex, open_columns: Flags, room: Room) -> tuple[int, float]:
     """The tight option that should go most, and how much so."""
-    best, most = -1, 0.0
+    best, most, shares, weights, tight = -1, 0.0, room.shares, room.option_weight, at.tight
     for t in range(at.size[0]):
-        share = room.shares[t]
-        if abs(share) > SMALL and (share < 0.0 or not open_columns[at.tight[t]]):
-            merit = share * share / room.option_weight[t]
+        share = shares[t]
+        if abs(share) > SMALL and (share < 0.0 or not open_columns[tight[t]]):
+            merit = share * share / weights[t]
             if merit > most:
                 best, most = t, merit
     return best, most
 
 
 @njit(cache=True, nogil=True)
-def _choose_row(space: Space, sheet: Sheet, at: Vertex, near: Near, room: Room, least: float) -> tuple[int, float]:
+def _choose_row(space: Space, at: Vertex, near: Near, room: Room, least: float) -> tuple[int, float]:
     """The row, of samples that are looked at, that should come in most, if more than the least; and how wrong it is."""
-    rivals, count, margins = space.rivals, near.number[0], room.margins
-    margins_near(space, sheet, at, near, room)
-    best, most, wrong = NOBODY, least, 0.0
-    for p in range(count):
-        m = near.samples[p]
-        reference, low, row, weight = at.reference[m], space.gamma, -1 - m, room.constant_weight[p]
-        own = margins[p * rivals + reference - m * rivals] if reference >= 0 else space.gamma
+    rivals, margins, samples, references, gamma = space.rivals, room.margins, near.samples, at.reference, space.gamma
+    best, most, wrong, row_weight, constant_weight = NOBODY, least, 0.0, room.row_weight, room.constant_weight
+    for p in range(near.number[0]):
+        m = samples[p]
+        reference, low, row, weight = references[m], gamma, -1 - m, constant_weight[p]
+        own = margins[p * rivals + reference - m * rivals] if reference >= 0 else gamma
         for r in range(rivals):
             if margins[p * rivals + r] < low:
-                low, row, weight = margins[p * rivals + r], m * rivals + r, room.row_weight[p * rivals + r]
-        if own - low > SMALL and row != reference and (own - low) ** 2 / weight > most:
+                low, row, weight = margins[p * rivals + r], m * rivals + r, row_weight[p * rivals + r]
+        if own - low > SMALL and row != reference and (own - low) ** 2 > most * weight:
             best, most, wrong = row, (own - low) ** 2 / weight, own - low
     return best, wrong
 
@@ -141,32 +138,44 @@ def improve(
     Minus that where the numbers do not allow to go on.
     """
     room.option_weight[:], room.row_weight[:], room.constant_weight[:] = 1.0, 1.0, 1.0
+    since = FRESH  # steps after which shares and margins were computed anew; they follow the steps
     for steps in range(most):
         if at.objective[0] <= cutoff:
             return steps
-        if at.size[1] >= FRESH and not invert(at, sheet, n):
-            return -steps - 1
-        _shares_at(at, room.shares)
+        if at.size[1] >= FRESH:
+            if not invert(at, sheet, n):
+                return -steps - 1
+            since = FRESH
+        if since >= FRESH:
+            _shares_at(at, room)
+            margins_near(space, sheet, at, near, room)
+            since = 0
         t, merit = _choose_option(at, open_columns, room)
-        row, wrong = _choose_row(space, sheet, at, near, room, merit)
+        row, wrong = _choose_row(space, at, near, room, merit)
+        if t < 0 and row == NOBODY and since > 0:  # look again
+            since = FRESH
+            continue
         if t < 0 and row == NOBODY:  # there are many clusters, and few matter
             row, wrong = _choose_cluster(sheet, at, room, SMALL)
         at.size[1] += 1
+        since += 1
         if row != NOBODY:
             done = let_in(space, sheet, n, at, near, room, open_columns, row, wrong)
         elif t >= 0:
             done = let_go(space, sheet, n, at, near, room, open_columns, t)
         else:
             return steps
-        if not done and (at.size[1] <= 1 or not invert(at, sheet, n)):
-            return -steps - 1
+        if not done:
+            if at.size[1] <= 1 or not invert(at, sheet, n):
+                return -steps - 1
+            since = FRESH
     return most
 
 
 @njit(cache=True, nogil=True)
 def settle(sheet: Sheet, at: Vertex, room: Room, shares: Floats) -> None:
     """Shares [feature, option] of a vertex, those below zero left out."""
-    _shares_at(at, room.shares)
+    _shares_at(at, room)
     shares[:] = 0.0
     for t in range(at.size[0]):
         c = at.tight[t]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.exact_lines import add_lines, along_lines
 from marginbayes.kernels.exact_near import Near, Room
 from marginbayes.kernels.exact_space import Space
 from marginbayes.kernels.exact_vertex import (
@@ -21,7 +22,6 @@ from marginbayes.kernels.exact_vertex import (
     exchange_row,
     grow,
     line_of,
-    option_line,
     sample_of,
     switch_reference,
 )
@@ -41,80 +41,105 @@ FREE, OPTION, ROW, REFERENCE = 0, 1, 2, 3
 NOBODY = -CLUSTER
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 def _blocking(
     space: Space, sheet: Sheet, n: int, at: Vertex, room: Room, open_columns: Flags, row: int
 ) -> tuple[float, int, int]:
     """How far a step can go, and what is in the way: kind and number. Of several as near, what changes most."""
     d, by, step, kind, number, largest = at.size[0], room.by, np.inf, FREE, -1, 0.0
-    for c in range(len(sheet.slots)):
-        fall = -(by[sheet.feature[c]] + room.change[c])
-        if fall > SMALL and open_columns[c] and not at.is_tight[c]:
-            slack = at.amount[sheet.feature[c]] - at.values[c]
-            limit = max(slack, 0.0) / fall
-            if limit < step - EDGE or (limit < step + EDGE and fall > largest):
-                step, kind, number, largest = min(step, limit), OPTION, c, fall
+    amounts, values, change, is_tight = at.amount, at.values, room.change, at.is_tight
+    first, feature = sheet.first, sheet.feature
+    limits, least = room.limits, np.inf
+    for i in range(n):
+        price, own = amounts[i], by[i]
+        for c in range(first[i], first[i + 1]):  # without branches, so that many are looked at together
+            fall, slack = -(own + change[c]), max(price - values[c], 0.0)
+            falls = (fall > SMALL) & open_columns[c] & ~is_tight[c]
+            limits[c] = (slack if falls else np.inf) / (fall if falls else 1.0)
+    for c in range(len(limits)):
+        least = min(least, limits[c])
+    if least < np.inf:
+        for c in range(len(limits)):
+            if limits[c] < least + EDGE:
+                fall = -(by[feature[c]] + change[c])
+                if fall > largest:
+                    step, kind, number, largest = least, OPTION, c, fall
     for z in range(n, d):
         if by[z] < -SMALL:
-            limit = max(at.amount[z], 0.0) / -by[z]
+            limit = max(amounts[z], 0.0) / -by[z]
             if limit < step - EDGE or (limit < step + EDGE and -by[z] > largest):
                 step, kind, number, largest = min(step, limit), ROW, z, -by[z]
+    group, used, weights, rows = room.group, at.used, space.data.weights, at.row
     for z in range(n, d + 1):
-        own = row if z == d else at.row[z]
-        if own == NOBODY or own >= CLUSTER:
+        own_row = row if z == d else rows[z]
+        if own_row == NOBODY or own_row >= CLUSTER:
             continue
-        m = sample_of(space, own)
-        if room.group[m] > SMALL:
-            limit = max(space.data.weights[m] - at.used[m], 0.0) / room.group[m]
-            if limit < step - EDGE or (limit < step + EDGE and room.group[m] > largest):
-                step, kind, number, largest = min(step, limit), REFERENCE, m, room.group[m]
+        m = sample_of(space, own_row)
+        if group[m] > SMALL:
+            limit = max(weights[m] - used[m], 0.0) / group[m]
+            if limit < step - EDGE or (limit < step + EDGE and group[m] > largest):
+                step, kind, number, largest = min(step, limit), REFERENCE, m, group[m]
     return step, kind, number
+
+
+@njit(cache=True, nogil=True)
+def _times_line(at: Vertex, room: Room) -> None:
+    """The inverse times the entering row's coefficients of the tight options."""
+    d, amounts, line, tight = at.size[0], room.amounts, room.line, at.tight
+    for t in range(d):
+        amounts[t] = line[tight[t]]
+    along_lines(at.inverse, amounts, d, room.by)
+
+
+@njit(cache=True, nogil=True)
+def _option_line(at: Vertex, sheet: Sheet, column: int, n: int, room: Room) -> None:
+    """The line of an option in the matrix, times the inverse."""
+    d, i, amounts, spare, inverse, lines = at.size[0], sheet.feature[column], room.amounts, room.spare, at.inverse, at.lines
+    for t in range(d):
+        spare[t] = inverse[i, t]
+    for z in range(d - n):
+        amounts[z] = -lines[z, column]
+    add_lines(inverse, room.order[n:], amounts, d - n, d, spare)
 
 
 @njit(cache=True, nogil=True)
 def _direction(space: Space, n: int, at: Vertex, room: Room, leaving: int, sign: float, row: int) -> None:
     """How the variables, the sums of samples and the values change in a step."""
-    d, by = at.size[0], room.by
+    d, by, change, line, inverse = at.size[0], room.by, room.change, room.line, at.inverse
     if leaving >= 0:
+        change[:] = 0.0
         for z in range(d):
-            by[z] = sign * at.inverse[z, leaving]
+            by[z] = sign * inverse[z, leaving]
     else:
-        for z in range(d):
-            total, line = 0.0, at.inverse[z]
-            for t in range(d):
-                total += line[t] * room.line[at.tight[t]]
-            by[z] = total
-    room.change[:] = 0.0
-    if leaving < 0:
-        room.change[:] = -room.line
+        for c in range(len(change)):
+            change[c] = -line[c]
+        _times_line(at, room)
+    amounts, rows, group = room.amounts, at.row, room.group
     for z in range(n, d):
-        amount = by[z]
-        if amount != 0.0:
-            line = at.lines[z - n]
-            for c in range(len(line)):
-                room.change[c] -= amount * line[c]
+        amounts[z - n] = -by[z]
+    add_lines(at.lines, room.order, amounts, d - n, len(change), change)
     for z in range(n, d):
-        if at.row[z] < CLUSTER:
-            room.group[sample_of(space, at.row[z])] = 0.0
+        if rows[z] < CLUSTER:
+            group[sample_of(space, rows[z])] = 0.0
     if row != NOBODY and row < CLUSTER:
-        room.group[sample_of(space, row)] = 1.0
+        group[sample_of(space, row)] = 1.0
     for z in range(n, d):
-        if at.row[z] < CLUSTER:
-            room.group[sample_of(space, at.row[z])] += by[z]
+        if rows[z] < CLUSTER:
+            group[sample_of(space, rows[z])] += by[z]
 
 
 @njit(cache=True, nogil=True)
 def _move(space: Space, n: int, at: Vertex, room: Room, step: float, rate: float, row: int) -> None:
     """Go so far."""
-    d = at.size[0]
-    for z in range(d):
-        at.amount[z] += step * room.by[z]
-        if z >= n and at.row[z] < CLUSTER:
-            at.used[sample_of(space, at.row[z])] += step * room.by[z]
+    amounts, by, rows, used, values, change = at.amount, room.by, at.row, at.used, at.values, room.change
+    for z in range(at.size[0]):
+        amounts[z] += step * by[z]
+        if z >= n and rows[z] < CLUSTER:
+            used[sample_of(space, rows[z])] += step * by[z]
     if row != NOBODY and row < CLUSTER:
-        at.used[sample_of(space, row)] += step
-    for c in range(len(at.values)):
-        at.values[c] -= step * room.change[c]
+        used[sample_of(space, row)] += step
+    for c in range(len(values)):
+        values[c] -= step * change[c]
     at.objective[0] -= step * rate
 
 
@@ -130,33 +155,33 @@ def _free_of(space: Space, n: int, at: Vertex, sample: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _reweigh(
-    space: Space, at: Vertex, near: Near, room: Room, line: Floats, column: int, pivot: float, own: float
+def _follow(
+    space: Space, at: Vertex, near: Near, room: Room, line: Floats, column: int, amount: float, factor: float
 ) -> None:
-    """Devex weights after a step: `line` is what each tight option makes of the one that leaves, `own` the weight.
+    """Shares, margins and Devex weights after a step; to be called before the inverse changes.
 
-    If what leaves is an option, that becomes tight, `column` is its number, else it is negative.
+    `line` is what each tight option makes of the one that leaves, of which so much goes; `factor` is the weight of what
+    enters, over the square of the pivot. If what becomes tight is an option, `column` is its number, else it is
+    negative.
     """
-    rivals, count, d, out = space.rivals, near.number[0], at.size[0], room.pivots
-    factor = own / (pivot * pivot)
+    d, rivals, out, size = at.size[0], space.rivals, room.pivots, near.number[0] * space.rivals
+    shares, weights, margins, columns = room.shares, room.option_weight, room.margins, near.columns
     for t in range(d):
-        room.option_weight[t] = max(room.option_weight[t], line[t] * line[t] * factor)
-    for k in range(count * rivals):
-        out[k] = 0.0
-    if column >= 0:
-        out[: count * rivals] = -near.columns[column, : count * rivals]
-    for t in range(d):
-        share, values = line[t], near.columns[at.tight[t]]
-        if share != 0.0:
-            for k in range(count * rivals):
-                out[k] += share * values[k]
-    for p in range(count):
-        m = near.samples[p]
-        reference = at.reference[m]
+        shares[t] -= amount * line[t]
+        weights[t] = max(weights[t], line[t] * line[t] * factor)
+    for k in range(size):
+        out[k] = -columns[column, k] if column >= 0 else 0.0
+    add_lines(columns, at.tight, line, d, size, out)
+    for k in range(size):
+        margins[k] -= amount * out[k]
+    row_weight, constant_weight, samples, references = room.row_weight, room.constant_weight, near.samples, at.reference
+    for p in range(near.number[0]):
+        m = samples[p]
+        reference = references[m]
         origin = out[p * rivals + reference - m * rivals] if reference >= 0 else 0.0
-        room.constant_weight[p] = max(room.constant_weight[p], origin * origin * factor)
+        constant_weight[p] = max(constant_weight[p], origin * origin * factor)
         for r in range(p * rivals, (p + 1) * rivals):
-            room.row_weight[r] = max(room.row_weight[r], (out[r] - origin) ** 2 * factor)
+            row_weight[r] = max(row_weight[r], (out[r] - origin) ** 2 * factor)
 
 
 @njit(cache=True, nogil=True)
@@ -182,27 +207,27 @@ def _set_weight(space: Space, near: Near, room: Room, row: int, weight: float) -
 @njit(cache=True, nogil=True)
 def let_go(space: Space, sheet: Sheet, n: int, at: Vertex, near: Near, room: Room, open_columns: Flags, t: int) -> bool:
     """A tight option goes; whether that was possible."""
-    sign, weight = 1.0 if room.shares[t] < 0.0 else -1.0, room.option_weight[t]
-    _direction(space, n, at, room, t, sign, NOBODY)
+    share, weight = room.shares[t], room.option_weight[t]
+    _direction(space, n, at, room, t, 1.0 if share < 0.0 else -1.0, NOBODY)
     step, kind, number = _blocking(space, sheet, n, at, room, open_columns, NOBODY)
     if kind == FREE:
         return False
-    _move(space, n, at, room, step, abs(room.shares[t]), NOBODY)
+    _move(space, n, at, room, step, abs(share), NOBODY)
     if kind == OPTION:
-        option_line(at, sheet, number, n, room.spare)
+        _option_line(at, sheet, number, n, room)
         pivot = room.spare[t]
-        _reweigh(space, at, near, room, room.spare, number, pivot, weight)
-        room.option_weight[t] = max(weight / (pivot * pivot), 1.0)
-        return bool(exchange_option(at, sheet, n, t, number, room.spare))
+        _follow(space, at, near, room, room.spare, number, share / pivot, weight / (pivot * pivot))
+        room.shares[t], room.option_weight[t] = share / pivot, max(weight / (pivot * pivot), 1.0)
+        return bool(exchange_option(at, t, number, room.spare))
     z = number if kind == ROW else _free_of(space, n, at, number)
     if kind == REFERENCE:
         switch_reference(space, at, n, z)
     if at.row[z] < CLUSTER:
         at.used[sample_of(space, at.row[z])] -= at.amount[z]
-    pivot, row = at.inverse[z, t], at.row[z]
-    _reweigh(space, at, near, room, at.inverse[z], -1, pivot, weight)
+    pivot, row, last = at.inverse[z, t], at.row[z], at.size[0] - 1
+    _follow(space, at, near, room, at.inverse[z], -1, share / pivot, weight / (pivot * pivot))
     _set_weight(space, near, room, row, max(weight / (pivot * pivot), 1.0))
-    room.option_weight[t] = room.option_weight[at.size[0] - 1]
+    room.shares[t], room.option_weight[t] = room.shares[last], room.option_weight[last]
     return bool(drop(at, n, z, t))
 
 
@@ -231,11 +256,11 @@ def let_in(
         if d == len(at.tight):
             return False
         pivot = room.by[sheet.feature[number]] + room.change[number]
-        option_line(at, sheet, number, n, room.spare)
-        _reweigh(space, at, near, room, room.spare, number, pivot, weight)
-        room.option_weight[d] = max(weight / (pivot * pivot), 1.0)
+        _option_line(at, sheet, number, n, room)
+        _follow(space, at, near, room, room.spare, number, -rate / pivot, weight / (pivot * pivot))
+        room.shares[d], room.option_weight[d] = -rate / pivot, max(weight / (pivot * pivot), 1.0)
         room.by[:d] *= -1.0
-        done = grow(at, sheet, n, row, cost, room.line, number, room.by, room.spare)
+        done = grow(at, n, row, cost, room.line, number, room.by, pivot, room.spare)
         if done:
             at.amount[d] = amount
         return bool(done)
@@ -254,19 +279,14 @@ def let_in(
             _resum(space, n, at, number, amount)
         else:
             switch_reference(space, at, n, z)
-        for k in range(d):
-            total, line = 0.0, at.inverse[k]
-            for t in range(d):
-                total -= line[t] * room.line[at.tight[t]]
-            room.by[k] = total
-    else:
-        room.by[:d] *= -1.0
+        _times_line(at, room)
+    room.by[:d] *= -1.0
     if at.row[z] < CLUSTER:
         at.used[sample_of(space, at.row[z])] -= at.amount[z]
     pivot = room.by[z]
     if abs(pivot) < EDGE:
         return False
-    _reweigh(space, at, near, room, at.inverse[z], -1, pivot, weight)
+    _follow(space, at, near, room, at.inverse[z], -1, rate / pivot, weight / (pivot * pivot))
     _set_weight(space, near, room, at.row[z], max(weight / (pivot * pivot), 1.0))
     if not exchange_row(at, n, z, row, cost, room.line, room.by):
         return False

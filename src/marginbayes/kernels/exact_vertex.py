@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.exact_lines import take_line
 from marginbayes.kernels.exact_space import Space
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
     "invert",
     "line_of",
     "new_vertex",
-    "option_line",
     "sample_of",
     "switch_reference",
 ]
@@ -54,6 +54,7 @@ class Sheet(NamedTuple):
     """Options of a part, the columns of everything here, and the clusters in use."""
 
     slots: Ints  # feature * number of options + option
+    first: Ints  # the column each feature begins with, and how many there are
     feature: Ints
     option: Ints
     base: Floats  # margin of each row by the class alone
@@ -118,14 +119,15 @@ def copy_vertex(source: Vertex, n: int, into: Vertex) -> None:
 def _add_row(space: Space, sheet: Sheet, row: int, sign: float, out: Floats) -> None:
     """Add the coefficients of a row."""
     if row >= CLUSTER:
-        inside = sheet.clusters[row - CLUSTER]
-        for c in range(len(out)):
-            if sheet.option[c] > 1 and inside[sheet.feature[c]] and inside[sheet.option[c] - 2]:
-                out[c] -= sign
+        inside, option, first = sheet.clusters[row - CLUSTER], sheet.option, sheet.first
+        for i in np.flatnonzero(inside):
+            for c in range(first[i], first[i + 1]):
+                if option[c] > 1 and inside[option[c] - 2]:
+                    out[c] -= sign
     elif row >= 0:
-        dense = space.dense[row]
+        dense, slots = space.dense, sheet.slots
         for c in range(len(out)):
-            out[c] += sign * dense[sheet.slots[c]]
+            out[c] += sign * dense[row, slots[c]]
 
 
 @njit(inline="always")
@@ -151,34 +153,18 @@ def line_of(space: Space, sheet: Sheet, at: Vertex, row: int, out: Floats) -> fl
 
 
 @njit(cache=True, nogil=True)
-def option_line(at: Vertex, sheet: Sheet, column: int, n: int, out: Floats) -> None:
-    """The line of an option in the matrix, times the inverse."""
-    d, i = at.size[0], sheet.feature[column]
-    for t in range(d):
-        out[t] = at.inverse[i, t]
-    for z in range(n, d):
-        amount = at.lines[z - n, column]
-        if amount != 0.0:
-            for t in range(d):
-                out[t] -= amount * at.inverse[z, t]
-
-
-@njit(cache=True, nogil=True)
-def exchange_option(at: Vertex, sheet: Sheet, n: int, t: int, column: int, room: Floats) -> bool:
-    """A tight option gives way to another; whether the numbers allow it."""
-    d, inverse = at.size[0], at.inverse
-    option_line(at, sheet, column, n, room)
-    pivot = room[t]
+def exchange_option(at: Vertex, t: int, column: int, line: Floats) -> bool:
+    """A tight option gives way to another, whose line times the inverse is given; whether the numbers allow it."""
+    d, inverse, pivot = at.size[0], at.inverse, line[t]
     if abs(pivot) < 1e-9:
         return False
-    room[t] = 0.0
+    line[t] = 0.0
     for z in range(d):
         share = inverse[z, t] / pivot
         if share != 0.0:
-            line = inverse[z]
             for j in range(d):
-                line[j] -= share * room[j]
-            line[t] = share
+                inverse[z, j] -= share * line[j]
+            inverse[z, t] = share
     at.is_tight[at.tight[t]], at.is_tight[column], at.tight[t] = False, True, column
     return True
 
@@ -189,14 +175,10 @@ def exchange_row(at: Vertex, n: int, z: int, row: int, cost: float, line: Floats
     d, inverse, pivot = at.size[0], at.inverse, by[z]
     if abs(pivot) < 1e-9:
         return False
-    own = inverse[z]
     for t in range(d):
-        own[t] /= pivot
-    for other in range(d):
-        if other != z and by[other] != 0.0:
-            share, into = by[other], inverse[other]
-            for t in range(d):
-                into[t] -= share * own[t]
+        inverse[z, t] /= pivot
+    by[z] = 0.0
+    take_line(inverse, inverse[z].copy(), by, d)
     at.row[z], at.cost[z] = row, cost
     at.lines[z - n] = line
     return True
@@ -204,24 +186,18 @@ def exchange_row(at: Vertex, n: int, z: int, row: int, cost: float, line: Floats
 
 @njit(cache=True, nogil=True)
 def grow(
-    at: Vertex, sheet: Sheet, n: int, row: int, cost: float, line: Floats, column: int, by: Floats, room: Floats
+    at: Vertex, n: int, row: int, cost: float, line: Floats, column: int, by: Floats, pivot: float, own: Floats
 ) -> bool:
-    """A row becomes free, and an option tight; `by` as in `exchange_row`."""
+    """A row becomes free, and an option tight; `by` as in `exchange_row`, `own` the option's line times the inverse."""
     d, inverse = at.size[0], at.inverse
-    option_line(at, sheet, column, n, room)
-    pivot = -line[column] - by[sheet.feature[column]]
-    for z in range(n, d):
-        pivot += at.lines[z - n, column] * by[z]
     if abs(pivot) < 1e-9:
         return False
     for z in range(d):
-        share, into = by[z] / pivot, inverse[z]
-        if share != 0.0:
-            for t in range(d):
-                into[t] += share * room[t]
-        into[d] = -share
+        by[z] /= -pivot
+        inverse[z, d] = by[z]
+    take_line(inverse, own, by, d)
     for t in range(d):
-        inverse[d, t] = -room[t] / pivot
+        inverse[d, t] = -own[t] / pivot
     inverse[d, d] = 1.0 / pivot
     at.row[d], at.cost[d], at.tight[d], at.is_tight[column] = row, cost, column, True
     at.lines[d - n] = line
@@ -236,12 +212,9 @@ def drop(at: Vertex, n: int, z: int, t: int) -> bool:
     if abs(pivot) < 1e-9:
         return False
     own = inverse[z].copy()
-    for other in range(last + 1):
-        share = inverse[other, t] / pivot
-        if other != z and share != 0.0:
-            into = inverse[other]
-            for j in range(last + 1):
-                into[j] -= share * own[j]
+    amounts = inverse[:, t].copy()
+    amounts /= pivot
+    take_line(inverse, own, amounts, last + 1)
     at.is_tight[at.tight[t]] = False
     at.tight[t] = at.tight[last]
     for other in range(last + 1):
