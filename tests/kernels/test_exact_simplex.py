@@ -93,7 +93,7 @@ def test_another_reference_is_the_same_vertex(margin: str, classes: int) -> None
     bench, _ = at_optimum(made)
     at, n, space = bench.at, made.n_features, made.space
     free = [z for z in range(n, at.size[0]) if at.row[z] < CLUSTER]
-    sample = sample_of(space, int(at.row[free[0]]))
+    sample = sample_of(space.rivals, int(at.row[free[0]]))
     used, amount, row = at.used[sample], at.amount[free[0]], at.row[free[0]]
     switch_reference(space, at, n, free[0])
     d = at.size[0]

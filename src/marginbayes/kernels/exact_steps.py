@@ -43,7 +43,7 @@ NOBODY = -CLUSTER
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 def _blocking(
-    space: Space, sheet: Sheet, n: int, at: Vertex, room: Room, open_columns: Flags, row: int
+    rivals: int, whole: Floats, sheet: Sheet, n: int, at: Vertex, room: Room, open_columns: Flags, row: int
 ) -> tuple[float, int, int]:
     """How far a step can go, and what is in the way: kind and number. Of several as near, what changes most."""
     d, by, step, kind, number, largest = at.size[0], room.by, np.inf, FREE, -1, 0.0
@@ -69,14 +69,14 @@ def _blocking(
             limit = max(amounts[z], 0.0) / -by[z]
             if limit < step - EDGE or (limit < step + EDGE and -by[z] > largest):
                 step, kind, number, largest = min(step, limit), ROW, z, -by[z]
-    group, used, weights, rows = room.group, at.used, space.data.weights, at.row
+    group, used, rows = room.group, at.used, at.row
     for z in range(n, d + 1):
         own_row = row if z == d else rows[z]
         if own_row == NOBODY or own_row >= CLUSTER:
             continue
-        m = sample_of(space, own_row)
+        m = sample_of(rivals, own_row)
         if group[m] > SMALL:
-            limit = max(weights[m] - used[m], 0.0) / group[m]
+            limit = max(whole[m] - used[m], 0.0) / group[m]
             if limit < step - EDGE or (limit < step + EDGE and group[m] > largest):
                 step, kind, number, largest = min(step, limit), REFERENCE, m, group[m]
     return step, kind, number
@@ -94,7 +94,14 @@ def _times_line(at: Vertex, room: Room) -> None:
 @njit(cache=True, nogil=True)
 def _option_line(at: Vertex, sheet: Sheet, column: int, n: int, room: Room) -> None:
     """The line of an option in the matrix, times the inverse."""
-    d, i, amounts, spare, inverse, lines = at.size[0], sheet.feature[column], room.amounts, room.spare, at.inverse, at.lines
+    d, i, amounts, spare, inverse, lines = (
+        at.size[0],
+        sheet.feature[column],
+        room.amounts,
+        room.spare,
+        at.inverse,
+        at.lines,
+    )
     for t in range(d):
         spare[t] = inverse[i, t]
     for z in range(d - n):
@@ -103,7 +110,7 @@ def _option_line(at: Vertex, sheet: Sheet, column: int, n: int, room: Room) -> N
 
 
 @njit(cache=True, nogil=True)
-def _direction(space: Space, n: int, at: Vertex, room: Room, leaving: int, sign: float, row: int) -> None:
+def _direction(rivals: int, n: int, at: Vertex, room: Room, leaving: int, sign: float, row: int) -> None:
     """How the variables, the sums of samples and the values change in a step."""
     d, by, change, line, inverse = at.size[0], room.by, room.change, room.line, at.inverse
     if leaving >= 0:
@@ -120,35 +127,35 @@ def _direction(space: Space, n: int, at: Vertex, room: Room, leaving: int, sign:
     add_lines(at.lines, room.order, amounts, d - n, len(change), change)
     for z in range(n, d):
         if rows[z] < CLUSTER:
-            group[sample_of(space, rows[z])] = 0.0
+            group[sample_of(rivals, rows[z])] = 0.0
     if row != NOBODY and row < CLUSTER:
-        group[sample_of(space, row)] = 1.0
+        group[sample_of(rivals, row)] = 1.0
     for z in range(n, d):
         if rows[z] < CLUSTER:
-            group[sample_of(space, rows[z])] += by[z]
+            group[sample_of(rivals, rows[z])] += by[z]
 
 
 @njit(cache=True, nogil=True)
-def _move(space: Space, n: int, at: Vertex, room: Room, step: float, rate: float, row: int) -> None:
+def _move(rivals: int, n: int, at: Vertex, room: Room, step: float, rate: float, row: int) -> None:
     """Go so far."""
     amounts, by, rows, used, values, change = at.amount, room.by, at.row, at.used, at.values, room.change
     for z in range(at.size[0]):
         amounts[z] += step * by[z]
         if z >= n and rows[z] < CLUSTER:
-            used[sample_of(space, rows[z])] += step * by[z]
+            used[sample_of(rivals, rows[z])] += step * by[z]
     if row != NOBODY and row < CLUSTER:
-        used[sample_of(space, row)] += step
+        used[sample_of(rivals, row)] += step
     for c in range(len(values)):
         values[c] -= step * change[c]
     at.objective[0] -= step * rate
 
 
 @njit(cache=True, nogil=True)
-def _free_of(space: Space, n: int, at: Vertex, sample: int) -> int:
+def _free_of(rivals: int, n: int, at: Vertex, sample: int) -> int:
     """The free row of a sample that grows most, -1 if there is none."""
     best = -1
     for z in range(n, at.size[0]):
-        same = at.row[z] < CLUSTER and sample_of(space, at.row[z]) == sample
+        same = at.row[z] < CLUSTER and sample_of(rivals, at.row[z]) == sample
         if same and (best < 0 or at.amount[z] > at.amount[best]):
             best = z
     return best
@@ -156,7 +163,7 @@ def _free_of(space: Space, n: int, at: Vertex, sample: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _follow(
-    space: Space, at: Vertex, near: Near, room: Room, line: Floats, column: int, amount: float, factor: float
+    rivals: int, at: Vertex, near: Near, room: Room, line: Floats, column: int, amount: float, factor: float
 ) -> None:
     """Shares, margins and Devex weights after a step; to be called before the inverse changes.
 
@@ -164,7 +171,7 @@ def _follow(
     enters, over the square of the pivot. If what becomes tight is an option, `column` is its number, else it is
     negative.
     """
-    d, rivals, out, size = at.size[0], space.rivals, room.pivots, near.number[0] * space.rivals
+    d, out, size = at.size[0], room.pivots, near.number[0] * rivals
     shares, weights, margins, columns = room.shares, room.option_weight, room.margins, near.columns
     for t in range(d):
         shares[t] -= amount * line[t]
@@ -185,21 +192,21 @@ def _follow(
 
 
 @njit(cache=True, nogil=True)
-def _weight_of(space: Space, near: Near, room: Room, row: int) -> float:
+def _weight_of(rivals: int, near: Near, room: Room, row: int) -> float:
     if row >= CLUSTER:
         return 1.0
-    m = sample_of(space, row)
+    m = sample_of(rivals, row)
     p = near.place[m]
-    return float(room.row_weight[p * space.rivals + row - m * space.rivals] if row >= 0 else room.constant_weight[p])
+    return float(room.row_weight[p * rivals + row - m * rivals] if row >= 0 else room.constant_weight[p])
 
 
 @njit(cache=True, nogil=True)
-def _set_weight(space: Space, near: Near, room: Room, row: int, weight: float) -> None:
-    if row < CLUSTER and near.place[sample_of(space, row)] >= 0:
-        m = sample_of(space, row)
+def _set_weight(rivals: int, near: Near, room: Room, row: int, weight: float) -> None:
+    if row < CLUSTER and near.place[sample_of(rivals, row)] >= 0:
+        m = sample_of(rivals, row)
         p = near.place[m]
         if row >= 0:
-            room.row_weight[p * space.rivals + row - m * space.rivals] = weight
+            room.row_weight[p * rivals + row - m * rivals] = weight
         else:
             room.constant_weight[p] = weight
 
@@ -207,36 +214,36 @@ def _set_weight(space: Space, near: Near, room: Room, row: int, weight: float) -
 @njit(cache=True, nogil=True)
 def let_go(space: Space, sheet: Sheet, n: int, at: Vertex, near: Near, room: Room, open_columns: Flags, t: int) -> bool:
     """A tight option goes; whether that was possible."""
-    share, weight = room.shares[t], room.option_weight[t]
-    _direction(space, n, at, room, t, 1.0 if share < 0.0 else -1.0, NOBODY)
-    step, kind, number = _blocking(space, sheet, n, at, room, open_columns, NOBODY)
+    rivals, share, weight = space.rivals, room.shares[t], room.option_weight[t]
+    _direction(rivals, n, at, room, t, 1.0 if share < 0.0 else -1.0, NOBODY)
+    step, kind, number = _blocking(rivals, space.data.weights, sheet, n, at, room, open_columns, NOBODY)
     if kind == FREE:
         return False
-    _move(space, n, at, room, step, abs(share), NOBODY)
+    _move(rivals, n, at, room, step, abs(share), NOBODY)
     if kind == OPTION:
         _option_line(at, sheet, number, n, room)
         pivot = room.spare[t]
-        _follow(space, at, near, room, room.spare, number, share / pivot, weight / (pivot * pivot))
+        _follow(rivals, at, near, room, room.spare, number, share / pivot, weight / (pivot * pivot))
         room.shares[t], room.option_weight[t] = share / pivot, max(weight / (pivot * pivot), 1.0)
         return bool(exchange_option(at, t, number, room.spare))
-    z = number if kind == ROW else _free_of(space, n, at, number)
+    z = number if kind == ROW else _free_of(rivals, n, at, number)
     if kind == REFERENCE:
         switch_reference(space, at, n, z)
     if at.row[z] < CLUSTER:
-        at.used[sample_of(space, at.row[z])] -= at.amount[z]
+        at.used[sample_of(rivals, at.row[z])] -= at.amount[z]
     pivot, row, last = at.inverse[z, t], at.row[z], at.size[0] - 1
-    _follow(space, at, near, room, at.inverse[z], -1, share / pivot, weight / (pivot * pivot))
-    _set_weight(space, near, room, row, max(weight / (pivot * pivot), 1.0))
+    _follow(rivals, at, near, room, at.inverse[z], -1, share / pivot, weight / (pivot * pivot))
+    _set_weight(rivals, near, room, row, max(weight / (pivot * pivot), 1.0))
     room.shares[t], room.option_weight[t] = room.shares[last], room.option_weight[last]
     return bool(drop(at, n, z, t))
 
 
 @njit(cache=True, nogil=True)
-def _resum(space: Space, n: int, at: Vertex, sample: int, more: float) -> None:
+def _resum(rivals: int, n: int, at: Vertex, sample: int, more: float) -> None:
     """The sum of a sample's free multipliers, and more."""
     at.used[sample] = more
     for z in range(n, at.size[0]):
-        if at.row[z] < CLUSTER and sample_of(space, at.row[z]) == sample:
+        if at.row[z] < CLUSTER and sample_of(rivals, at.row[z]) == sample:
             at.used[sample] += at.amount[z]
 
 
@@ -245,28 +252,29 @@ def let_in(
     space: Space, sheet: Sheet, n: int, at: Vertex, near: Near, room: Room, open_columns: Flags, row: int, rate: float
 ) -> bool:
     """A row gets a multiplier; whether that was possible."""
-    cost, weight = line_of(space, sheet, at, row, room.line), _weight_of(space, near, room, row)
-    _direction(space, n, at, room, -1, 0.0, row)
-    step, kind, number = _blocking(space, sheet, n, at, room, open_columns, row)
+    rivals, cost = space.rivals, line_of(space, sheet, at, row, room.line)
+    weight = _weight_of(rivals, near, room, row)
+    _direction(rivals, n, at, room, -1, 0.0, row)
+    step, kind, number = _blocking(rivals, space.data.weights, sheet, n, at, room, open_columns, row)
     if kind == FREE:
         return False
-    _move(space, n, at, room, step, rate, row)
+    _move(rivals, n, at, room, step, rate, row)
     d, amount = at.size[0], step
     if kind == OPTION:
         if d == len(at.tight):
             return False
         pivot = room.by[sheet.feature[number]] + room.change[number]
         _option_line(at, sheet, number, n, room)
-        _follow(space, at, near, room, room.spare, number, -rate / pivot, weight / (pivot * pivot))
+        _follow(rivals, at, near, room, room.spare, number, -rate / pivot, weight / (pivot * pivot))
         room.shares[d], room.option_weight[d] = -rate / pivot, max(weight / (pivot * pivot), 1.0)
         room.by[:d] *= -1.0
         done = grow(at, n, row, cost, room.line, number, room.by, pivot, room.spare)
         if done:
             at.amount[d] = amount
         return bool(done)
-    z = number if kind == ROW else _free_of(space, n, at, number)
+    z = number if kind == ROW else _free_of(rivals, n, at, number)
     if kind == REFERENCE:
-        same = row < CLUSTER and number == sample_of(space, row)
+        same = row < CLUSTER and number == sample_of(rivals, row)
         if same and z < 0:  # the row takes all of its sample
             at.reference[number], at.used[number] = row, 0.0
             return True
@@ -276,18 +284,18 @@ def let_in(
             # The sum of the free multipliers holds the entering one; the switch does not know it.
             switch_reference(space, at, n, z)
             at.amount[z] = 0.0
-            _resum(space, n, at, number, amount)
+            _resum(rivals, n, at, number, amount)
         else:
             switch_reference(space, at, n, z)
         _times_line(at, room)
     room.by[:d] *= -1.0
     if at.row[z] < CLUSTER:
-        at.used[sample_of(space, at.row[z])] -= at.amount[z]
+        at.used[sample_of(rivals, at.row[z])] -= at.amount[z]
     pivot = room.by[z]
     if abs(pivot) < EDGE:
         return False
-    _follow(space, at, near, room, at.inverse[z], -1, rate / pivot, weight / (pivot * pivot))
-    _set_weight(space, near, room, at.row[z], max(weight / (pivot * pivot), 1.0))
+    _follow(rivals, at, near, room, at.inverse[z], -1, rate / pivot, weight / (pivot * pivot))
+    _set_weight(rivals, near, room, at.row[z], max(weight / (pivot * pivot), 1.0))
     if not exchange_row(at, n, z, row, cost, room.line, room.by):
         return False
     at.amount[z] = amount

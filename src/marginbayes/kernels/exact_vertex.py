@@ -230,10 +230,10 @@ def drop(at: Vertex, n: int, z: int, t: int) -> bool:
 @njit(cache=True, nogil=True)
 def switch_reference(space: Space, at: Vertex, n: int, z: int) -> None:
     """The free row of variable z becomes the reference of its sample, and the reference that variable."""
-    d, sample = at.size[0], sample_of(space, at.row[z])
+    d, sample = at.size[0], sample_of(space.rivals, at.row[z])
     total = 0.0
     for other in range(n, d):
-        if other != z and at.row[other] < CLUSTER and sample_of(space, at.row[other]) == sample:
+        if other != z and at.row[other] < CLUSTER and sample_of(space.rivals, at.row[other]) == sample:
             at.inverse[z, :d] += at.inverse[other, :d]
             at.lines[other - n] -= at.lines[z - n]
             at.cost[other] -= at.cost[z]
@@ -247,9 +247,9 @@ def switch_reference(space: Space, at: Vertex, n: int, z: int) -> None:
 
 
 @njit(inline="always")
-def sample_of(space: Space, row: int) -> int:
+def sample_of(rivals: int, row: int) -> int:
     """The sample that a row belongs to, which is no cluster."""
-    return row // space.rivals if row >= 0 else -1 - row
+    return row // rivals if row >= 0 else -1 - row
 
 
 @njit(cache=True, nogil=True)
