@@ -7,7 +7,8 @@ import pytest
 
 from marginbayes.kernels.exact_bench import linear_by, make_sheet, new_bench, relax_part, smaller, vertex_multipliers
 from marginbayes.kernels.exact_dive import dive
-from marginbayes.kernels.exact_near import look_at
+from marginbayes.kernels.exact_lines import add_lines, along_lines, take_line
+from marginbayes.kernels.exact_near import look_at, margins_near
 from marginbayes.kernels.exact_part import Problem
 from marginbayes.kernels.exact_simplex import begin, find_clusters, improve, settle
 from marginbayes.kernels.exact_space import WHOLE, Multipliers, evaluate, quick_margins, shared_margins
@@ -85,6 +86,43 @@ def test_a_vertex_keeps_its_inverse_its_border_and_its_objective(margin: str, cl
     margins = shared_margins(space, made.base(0), shares).reshape(len(made.samples.weights), -1)
     worth = made.samples.weights @ np.minimum(GAMMA, margins.min(axis=1))
     assert worth == pytest.approx(at.objective[0], abs=1e-6)
+
+
+@pytest.mark.parametrize(("margin", "classes"), CASES)
+@pytest.mark.parametrize("steps", [1, 2, 5, 10, 20])
+def test_shares_and_margins_follow_the_steps(margin: str, classes: int, steps: int) -> None:
+    _, _, made = problem(11, margin, classes)
+    space, allowed, n = made.space, made.root(0), made.n_features
+    sheet = make_sheet(made.base(0), made.ceiling, allowed, np.zeros((0, n), bool), 1)
+    bench = new_bench(sheet, n, len(made.samples.weights), space.rivals)
+    assert begin(space, sheet, n, NOTHING, allowed, bench.at)
+    assert look_at(space, sheet, bench.near, np.arange(len(made.samples.weights)))
+    every = np.ones(len(sheet.slots), bool)
+    assert improve(space, sheet, n, bench.at, bench.near, bench.room, every, -np.inf, steps) == steps
+    d, size, room = bench.at.size[0], bench.near.number[0] * space.rivals, bench.room
+    shares, margins = room.shares[:d].copy(), room.margins[:size].copy()
+    np.testing.assert_allclose(shares, bench.at.cost[:d] @ bench.at.inverse[:d, :d], atol=1e-9)
+    margins_near(space, sheet, bench.at, bench.near, room)
+    np.testing.assert_allclose(margins, room.margins[:size], atol=1e-9)
+    assert np.ptp(margins) > 0.1
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_sums_of_lines_are_products_of_matrices(number: int) -> None:
+    rng, size = np.random.default_rng(number), 7
+    matrix, amounts, which = rng.normal(size=(12, 9)), rng.normal(size=12), rng.permutation(12)
+    out = np.arange(9.0)
+    add_lines(matrix, which, amounts, number, size, out)
+    added = np.arange(9.0)
+    added[:size] += amounts[:number] @ matrix[which[:number], :size]
+    np.testing.assert_allclose(out, added, atol=1e-12)
+    along_lines(matrix, amounts, number, out)
+    added[:number] = matrix[:number, :number] @ amounts[:number]
+    np.testing.assert_allclose(out, added, atol=1e-12)
+    taken, own = matrix.copy(), rng.normal(size=12)
+    take_line(matrix, own, amounts, number)
+    taken[:number, :number] -= np.outer(amounts[:number], own[:number])
+    np.testing.assert_allclose(matrix, taken, atol=1e-12)
 
 
 @pytest.mark.parametrize(("margin", "classes"), CASES)
