@@ -72,7 +72,7 @@ def test_a_run_in_pieces_ends_like_the_whole_run(problem, whole, tmp_path) -> No
             break
         assert found.certificate.status == "node limit"
         nodes = found.certificate.evidence["nodes"]
-        assert limit <= nodes < limit + tree.BATCH * (1 + nodes // tree.WIDE)
+        assert limit <= nodes < limit + tree.DIVES * (1 + nodes // tree.WIDE)
         assert found.certificate.bound >= whole.certificate.objective
     assert same(found, whole)
     verify(found.certificate.to_document(), problem[1].codes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.compiling import lent
 
 __all__ = ["add_lines", "along_lines", "take_line"]
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@lent(cache=True, nogil=True, fastmath={"contract"})
 def add_lines(matrix: Floats, which: Ints, amounts: Floats, number: int, size: int, out: Floats) -> None:
     """Add the first so many of these lines to `out`, each times its amount; of each line so many numbers."""
     whole = number - number % 4
@@ -32,7 +32,7 @@ def add_lines(matrix: Floats, which: Ints, amounts: Floats, number: int, size: i
             out[t] += a * matrix[i, t]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@lent(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def along_lines(matrix: Floats, by: Floats, size: int, out: Floats) -> None:
     """The product of the first lines of a square matrix, so many numbers of each, with a vector."""
     for z in range(size):
@@ -42,7 +42,7 @@ def along_lines(matrix: Floats, by: Floats, size: int, out: Floats) -> None:
         out[z] = total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@lent(cache=True, nogil=True, fastmath={"contract"})
 def take_line(matrix: Floats, own: Floats, amounts: Floats, size: int) -> None:
     """Take a line, times its amount, from each of the first lines of a square matrix."""
     for z in range(size):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.compiling import inner, njit
 from marginbayes.kernels.exact_lines import add_lines
 from marginbayes.kernels.exact_space import Space, fill
 from marginbayes.kernels.exact_vertex import Sheet, Vertex
@@ -44,6 +44,7 @@ class Room(NamedTuple):
     pivots: Floats
     amounts: Floats
     order: Ints  # 0, 1, 2 and so on
+    owner: Ints  # sample of each free row, and of the one that comes in; -1 for none
 
 
 @njit(cache=True, nogil=True)
@@ -64,6 +65,7 @@ def new_room(size: int, columns: int, near: int, samples: int) -> Room:
         np.zeros(near),
         np.zeros(size),
         np.arange(size),
+        np.zeros(size + 1, np.int64),
     )
 
 
@@ -97,7 +99,7 @@ def look_at(space: Space, sheet: Sheet, near: Near, samples: Ints) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def margins_near(space: Space, sheet: Sheet, at: Vertex, near: Near, room: Room) -> None:
     """Margins of the rows of the samples that are looked at, from the shares in the room."""
     rivals, count, margins = space.rivals, near.number[0], room.margins

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.compiling import inner, lent, njit
 from marginbayes.kernels.exact_clusters import violated_clusters
 from marginbayes.kernels.exact_lines import add_lines
 from marginbayes.kernels.exact_near import Near, Room, margins_near
@@ -67,7 +67,7 @@ def begin(space: Space, sheet: Sheet, n: int, given: Multipliers, allowed: Flags
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _shares_at(at: Vertex, room: Room) -> None:
     """Share of every tight option."""
     d = at.size[0]
@@ -75,7 +75,7 @@ def _shares_at(at: Vertex, room: Room) -> None:
     add_lines(at.inverse, room.order, at.cost, d, d, room.shares)
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _choose_option(at: Vertex, open_columns: Flags, room: Room) -> tuple[int, float]:
     """The tight option that should go most, and how much so."""
     best, most, shares, weights, tight = -1, 0.0, room.shares, room.option_weight, at.tight
@@ -88,7 +88,7 @@ def _choose_option(at: Vertex, open_columns: Flags, room: Room) -> tuple[int, fl
     return best, most
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _choose_row(space: Space, at: Vertex, near: Near, room: Room, least: float) -> tuple[int, float]:
     """The row, of samples that are looked at, that should come in most, if more than the least; and how wrong it is."""
     rivals, margins, samples, references, gamma = space.rivals, room.margins, near.samples, at.reference, space.gamma
@@ -105,7 +105,7 @@ def _choose_row(space: Space, at: Vertex, near: Near, room: Room, least: float) 
     return best, wrong
 
 
-@njit(cache=True, nogil=True)
+@lent(cache=True, nogil=True)
 def _choose_cluster(sheet: Sheet, at: Vertex, room: Room, least: float) -> tuple[int, float]:
     """The cluster, of those known, that holds too much of its members' parents."""
     best, most = NOBODY, least
@@ -121,7 +121,7 @@ def _choose_cluster(sheet: Sheet, at: Vertex, room: Room, least: float) -> tuple
     return best, most
 
 
-@njit(cache=True, nogil=True)
+@lent(cache=True, nogil=True)
 def improve(
     space: Space,
     sheet: Sheet,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.compiling import inner
 from marginbayes.kernels.exact_lines import add_lines, along_lines
 from marginbayes.kernels.exact_near import Near, Room
 from marginbayes.kernels.exact_space import Space
@@ -41,9 +41,9 @@ FREE, OPTION, ROW, REFERENCE = 0, 1, 2, 3
 NOBODY = -CLUSTER
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@inner(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 def _blocking(
-    rivals: int, whole: Floats, sheet: Sheet, n: int, at: Vertex, room: Room, open_columns: Flags, row: int
+    whole: Floats, sheet: Sheet, n: int, at: Vertex, room: Room, open_columns: Flags
 ) -> tuple[float, int, int]:
     """How far a step can go, and what is in the way: kind and number. Of several as near, what changes most."""
     d, by, step, kind, number, largest = at.size[0], room.by, np.inf, FREE, -1, 0.0
@@ -52,7 +52,7 @@ def _blocking(
     limits, least = room.limits, np.inf
     for i in range(n):
         price, own = amounts[i], by[i]
-        for c in range(first[i], first[i + 1]):  # without branches, so that many are looked at together
+        for c in range(np.uint64(first[i]), np.uint64(first[i + 1])):  # without branches: many at a time
             fall, slack = -(own + change[c]), max(price - values[c], 0.0)
             falls = (fall > SMALL) & open_columns[c] & ~is_tight[c]
             limits[c] = (slack if falls else np.inf) / (fall if falls else 1.0)
@@ -69,20 +69,17 @@ def _blocking(
             limit = max(amounts[z], 0.0) / -by[z]
             if limit < step - EDGE or (limit < step + EDGE and -by[z] > largest):
                 step, kind, number, largest = min(step, limit), ROW, z, -by[z]
-    group, used, rows = room.group, at.used, at.row
+    group, used, owner = room.group, at.used, room.owner
     for z in range(n, d + 1):
-        own_row = row if z == d else rows[z]
-        if own_row == NOBODY or own_row >= CLUSTER:
-            continue
-        m = sample_of(rivals, own_row)
-        if group[m] > SMALL:
+        m = owner[z]
+        if m >= 0 and group[m] > SMALL:
             limit = max(whole[m] - used[m], 0.0) / group[m]
             if limit < step - EDGE or (limit < step + EDGE and group[m] > largest):
                 step, kind, number, largest = min(step, limit), REFERENCE, m, group[m]
     return step, kind, number
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _times_line(at: Vertex, room: Room) -> None:
     """The inverse times the entering row's coefficients of the tight options."""
     d, amounts, line, tight = at.size[0], room.amounts, room.line, at.tight
@@ -91,7 +88,7 @@ def _times_line(at: Vertex, room: Room) -> None:
     along_lines(at.inverse, amounts, d, room.by)
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _option_line(at: Vertex, sheet: Sheet, column: int, n: int, room: Room) -> None:
     """The line of an option in the matrix, times the inverse."""
     d, i, amounts, spare, inverse, lines = (
@@ -109,7 +106,7 @@ def _option_line(at: Vertex, sheet: Sheet, column: int, n: int, room: Room) -> N
     add_lines(inverse, room.order[n:], amounts, d - n, d, spare)
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _direction(rivals: int, n: int, at: Vertex, room: Room, leaving: int, sign: float, row: int) -> None:
     """How the variables, the sums of samples and the values change in a step."""
     d, by, change, line, inverse = at.size[0], room.by, room.change, room.line, at.inverse
@@ -121,36 +118,47 @@ def _direction(rivals: int, n: int, at: Vertex, room: Room, leaving: int, sign: 
         for c in range(len(change)):
             change[c] = -line[c]
         _times_line(at, room)
-    amounts, rows, group = room.amounts, at.row, room.group
+    amounts, rows, group, owner = room.amounts, at.row, room.group, room.owner
     for z in range(n, d):
         amounts[z - n] = -by[z]
     add_lines(at.lines, room.order, amounts, d - n, len(change), change)
     for z in range(n, d):
-        if rows[z] < CLUSTER:
-            group[sample_of(rivals, rows[z])] = 0.0
-    if row != NOBODY and row < CLUSTER:
-        group[sample_of(rivals, row)] = 1.0
+        owner[z] = sample_of(rivals, rows[z]) if rows[z] < CLUSTER else -1
+        if owner[z] >= 0:
+            group[owner[z]] = 0.0
+    owner[d] = sample_of(rivals, row) if row != NOBODY and row < CLUSTER else -1
+    if owner[d] >= 0:
+        group[owner[d]] = 1.0
     for z in range(n, d):
-        if rows[z] < CLUSTER:
-            group[sample_of(rivals, rows[z])] += by[z]
+        if owner[z] >= 0:
+            group[owner[z]] += by[z]
 
 
-@njit(cache=True, nogil=True)
-def _move(rivals: int, n: int, at: Vertex, room: Room, step: float, rate: float, row: int) -> None:
+@inner(cache=True, nogil=True)
+def _move(n: int, at: Vertex, room: Room, step: float, rate: float) -> None:
     """Go so far."""
-    amounts, by, rows, used, values, change = at.amount, room.by, at.row, at.used, at.values, room.change
-    for z in range(at.size[0]):
+    d, amounts, by, owner, used, values, change = (
+        at.size[0],
+        at.amount,
+        room.by,
+        room.owner,
+        at.used,
+        at.values,
+        room.change,
+    )
+    for z in range(d):
         amounts[z] += step * by[z]
-        if z >= n and rows[z] < CLUSTER:
-            used[sample_of(rivals, rows[z])] += step * by[z]
-    if row != NOBODY and row < CLUSTER:
-        used[sample_of(rivals, row)] += step
+    for z in range(n, d):
+        if owner[z] >= 0:
+            used[owner[z]] += step * by[z]
+    if owner[d] >= 0:
+        used[owner[d]] += step
     for c in range(len(values)):
         values[c] -= step * change[c]
     at.objective[0] -= step * rate
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _free_of(rivals: int, n: int, at: Vertex, sample: int) -> int:
     """The free row of a sample that grows most, -1 if there is none."""
     best = -1
@@ -161,7 +169,7 @@ def _free_of(rivals: int, n: int, at: Vertex, sample: int) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _follow(
     rivals: int, at: Vertex, near: Near, room: Room, line: Floats, column: int, amount: float, factor: float
 ) -> None:
@@ -191,7 +199,7 @@ def _follow(
             row_weight[r] = max(row_weight[r], (out[r] - origin) ** 2 * factor)
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _weight_of(rivals: int, near: Near, room: Room, row: int) -> float:
     if row >= CLUSTER:
         return 1.0
@@ -200,7 +208,7 @@ def _weight_of(rivals: int, near: Near, room: Room, row: int) -> float:
     return float(room.row_weight[p * rivals + row - m * rivals] if row >= 0 else room.constant_weight[p])
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _set_weight(rivals: int, near: Near, room: Room, row: int, weight: float) -> None:
     if row < CLUSTER and near.place[sample_of(rivals, row)] >= 0:
         m = sample_of(rivals, row)
@@ -211,15 +219,15 @@ def _set_weight(rivals: int, near: Near, room: Room, row: int, weight: float) ->
             room.constant_weight[p] = weight
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def let_go(space: Space, sheet: Sheet, n: int, at: Vertex, near: Near, room: Room, open_columns: Flags, t: int) -> bool:
     """A tight option goes; whether that was possible."""
     rivals, share, weight = space.rivals, room.shares[t], room.option_weight[t]
     _direction(rivals, n, at, room, t, 1.0 if share < 0.0 else -1.0, NOBODY)
-    step, kind, number = _blocking(rivals, space.data.weights, sheet, n, at, room, open_columns, NOBODY)
+    step, kind, number = _blocking(space.data.weights, sheet, n, at, room, open_columns)
     if kind == FREE:
         return False
-    _move(rivals, n, at, room, step, abs(share), NOBODY)
+    _move(n, at, room, step, abs(share))
     if kind == OPTION:
         _option_line(at, sheet, number, n, room)
         pivot = room.spare[t]
@@ -235,10 +243,10 @@ def let_go(space: Space, sheet: Sheet, n: int, at: Vertex, near: Near, room: Roo
     _follow(rivals, at, near, room, at.inverse[z], -1, share / pivot, weight / (pivot * pivot))
     _set_weight(rivals, near, room, row, max(weight / (pivot * pivot), 1.0))
     room.shares[t], room.option_weight[t] = room.shares[last], room.option_weight[last]
-    return bool(drop(at, n, z, t))
+    return bool(drop(at, n, z, t, room.amounts))
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _resum(rivals: int, n: int, at: Vertex, sample: int, more: float) -> None:
     """The sum of a sample's free multipliers, and more."""
     at.used[sample] = more
@@ -247,7 +255,7 @@ def _resum(rivals: int, n: int, at: Vertex, sample: int, more: float) -> None:
             at.used[sample] += at.amount[z]
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def let_in(
     space: Space, sheet: Sheet, n: int, at: Vertex, near: Near, room: Room, open_columns: Flags, row: int, rate: float
 ) -> bool:
@@ -255,10 +263,10 @@ def let_in(
     rivals, cost = space.rivals, line_of(space, sheet, at, row, room.line)
     weight = _weight_of(rivals, near, room, row)
     _direction(rivals, n, at, room, -1, 0.0, row)
-    step, kind, number = _blocking(rivals, space.data.weights, sheet, n, at, room, open_columns, row)
+    step, kind, number = _blocking(space.data.weights, sheet, n, at, room, open_columns)
     if kind == FREE:
         return False
-    _move(rivals, n, at, room, step, rate, row)
+    _move(n, at, room, step, rate)
     d, amount = at.size[0], step
     if kind == OPTION:
         if d == len(at.tight):
@@ -267,7 +275,8 @@ def let_in(
         _option_line(at, sheet, number, n, room)
         _follow(rivals, at, near, room, room.spare, number, -rate / pivot, weight / (pivot * pivot))
         room.shares[d], room.option_weight[d] = -rate / pivot, max(weight / (pivot * pivot), 1.0)
-        room.by[:d] *= -1.0
+        for k in range(d):
+            room.by[k] = -room.by[k]
         done = grow(at, n, row, cost, room.line, number, room.by, pivot, room.spare)
         if done:
             at.amount[d] = amount
@@ -279,7 +288,8 @@ def let_in(
             at.reference[number], at.used[number] = row, 0.0
             return True
         if same:
-            room.line[:] -= at.lines[z - n]
+            for c in range(len(room.line)):
+                room.line[c] -= at.lines[z - n, c]
             cost -= at.cost[z]
             # The sum of the free multipliers holds the entering one; the switch does not know it.
             switch_reference(space, at, n, z)
@@ -288,7 +298,8 @@ def let_in(
         else:
             switch_reference(space, at, n, z)
         _times_line(at, room)
-    room.by[:d] *= -1.0
+    for k in range(d):
+        room.by[k] = -room.by[k]
     if at.row[z] < CLUSTER:
         at.used[sample_of(rivals, at.row[z])] -= at.amount[z]
     pivot = room.by[z]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.compiling import inner, njit
 from marginbayes.kernels.exact_lines import take_line
 from marginbayes.kernels.exact_space import Space
 
@@ -115,15 +115,14 @@ def copy_vertex(source: Vertex, n: int, into: Vertex) -> None:
         into.lines[z] = source.lines[z]
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def _add_row(space: Space, sheet: Sheet, row: int, sign: float, out: Floats) -> None:
     """Add the coefficients of a row."""
     if row >= CLUSTER:
-        inside, option, first = sheet.clusters[row - CLUSTER], sheet.option, sheet.first
-        for i in np.flatnonzero(inside):
-            for c in range(first[i], first[i + 1]):
-                if option[c] > 1 and inside[option[c] - 2]:
-                    out[c] -= sign
+        inside, option, feature = sheet.clusters[row - CLUSTER], sheet.option, sheet.feature
+        for c in range(len(out)):
+            if inside[feature[c]] and option[c] > 1 and inside[option[c] - 2]:
+                out[c] -= sign
     elif row >= 0:
         dense, slots = space.dense, sheet.slots
         for c in range(len(out)):
@@ -137,7 +136,7 @@ def _base(space: Space, sheet: Sheet, row: int) -> float:
     return float(sheet.base[row] if row >= 0 else space.gamma)
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def line_of(space: Space, sheet: Sheet, at: Vertex, row: int, out: Floats) -> float:
     """Coefficients of a row relative to its reference; its cost comes back."""
     out[:] = 0.0
@@ -152,7 +151,19 @@ def line_of(space: Space, sheet: Sheet, at: Vertex, row: int, out: Floats) -> fl
 # -- changes of the inverse
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
+def _write(line: Floats, into: Floats) -> None:
+    for k in range(len(into)):
+        into[k] = line[k]
+
+
+@inner(cache=True, nogil=True)
+def _add(line: Floats, amount: float, into: Floats) -> None:
+    for k in range(len(into)):
+        into[k] += amount * line[k]
+
+
+@inner(cache=True, nogil=True)
 def exchange_option(at: Vertex, t: int, column: int, line: Floats) -> bool:
     """A tight option gives way to another, whose line times the inverse is given; whether the numbers allow it."""
     d, inverse, pivot = at.size[0], at.inverse, line[t]
@@ -169,7 +180,7 @@ def exchange_option(at: Vertex, t: int, column: int, line: Floats) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def exchange_row(at: Vertex, n: int, z: int, row: int, cost: float, line: Floats, by: Floats) -> bool:
     """A free row gives way to another one; `by` is how fast the variables fall as that one grows."""
     d, inverse, pivot = at.size[0], at.inverse, by[z]
@@ -178,13 +189,13 @@ def exchange_row(at: Vertex, n: int, z: int, row: int, cost: float, line: Floats
     for t in range(d):
         inverse[z, t] /= pivot
     by[z] = 0.0
-    take_line(inverse, inverse[z].copy(), by, d)
+    take_line(inverse, inverse[z], by, d)
     at.row[z], at.cost[z] = row, cost
-    at.lines[z - n] = line
+    _write(line, at.lines[z - n])
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def grow(
     at: Vertex, n: int, row: int, cost: float, line: Floats, column: int, by: Floats, pivot: float, own: Floats
 ) -> bool:
@@ -200,46 +211,46 @@ def grow(
         inverse[d, t] = -own[t] / pivot
     inverse[d, d] = 1.0 / pivot
     at.row[d], at.cost[d], at.tight[d], at.is_tight[column] = row, cost, column, True
-    at.lines[d - n] = line
+    _write(line, at.lines[d - n])
     at.size[0] += 1
     return True
 
 
-@njit(cache=True, nogil=True)
-def drop(at: Vertex, n: int, z: int, t: int) -> bool:
-    """A free row and a tight option leave; the last ones take their places."""
+@inner(cache=True, nogil=True)
+def drop(at: Vertex, n: int, z: int, t: int, amounts: Floats) -> bool:
+    """A free row and a tight option leave; the last ones take their places. `amounts` is room for numbers."""
     last, inverse, pivot = at.size[0] - 1, at.inverse, at.inverse[z, t]
     if abs(pivot) < 1e-9:
         return False
-    own = inverse[z].copy()
-    amounts = inverse[:, t].copy()
-    amounts /= pivot
-    take_line(inverse, own, amounts, last + 1)
+    for other in range(last + 1):
+        amounts[other] = inverse[other, t] / pivot
+    amounts[z] = 0.0  # its line goes
+    take_line(inverse, inverse[z], amounts, last + 1)
     at.is_tight[at.tight[t]] = False
     at.tight[t] = at.tight[last]
     for other in range(last + 1):
         inverse[other, t] = inverse[other, last]
     if z != last:
-        inverse[z, :last] = inverse[last, :last]
+        _write(inverse[last, :last], inverse[z, :last])
         at.row[z], at.amount[z], at.cost[z] = at.row[last], at.amount[last], at.cost[last]
-        at.lines[z - n] = at.lines[last - n]
+        _write(at.lines[last - n], at.lines[z - n])
     at.size[0] = last
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner(cache=True, nogil=True)
 def switch_reference(space: Space, at: Vertex, n: int, z: int) -> None:
     """The free row of variable z becomes the reference of its sample, and the reference that variable."""
     d, sample = at.size[0], sample_of(space.rivals, at.row[z])
     total = 0.0
     for other in range(n, d):
         if other != z and at.row[other] < CLUSTER and sample_of(space.rivals, at.row[other]) == sample:
-            at.inverse[z, :d] += at.inverse[other, :d]
-            at.lines[other - n] -= at.lines[z - n]
+            _add(at.inverse[other, :d], 1.0, at.inverse[z, :d])
+            _add(at.lines[z - n], -1.0, at.lines[other - n])
             at.cost[other] -= at.cost[z]
             total += at.amount[other]
-    at.inverse[z, :d] *= -1.0
-    at.lines[z - n] *= -1.0
+    _add(at.inverse[z, :d], -2.0, at.inverse[z, :d])
+    _add(at.lines[z - n], -2.0, at.lines[z - n])
     at.cost[z] *= -1.0
     at.amount[z] = space.data.weights[sample] - total - at.amount[z]
     at.used[sample] = total + at.amount[z]
@@ -252,7 +263,7 @@ def sample_of(rivals: int, row: int) -> int:
     return row // rivals if row >= 0 else -1 - row
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=True)  # else it would take over what `lent` says
 def invert(at: Vertex, sheet: Sheet, n: int) -> bool:
     """Compute the inverse anew; whether there is one."""
     d = at.size[0]

@@ -26,8 +26,9 @@ __all__ = ["Limits", "Search"]
 
 Ints = NDArray[np.int64]
 
-# Parts that are worked on before the results are put together. Fixed, so that threads do not change the course.
-BATCH = 4
+# Parts that are worked on before the results are put together, each by itself and depth first, when some take a hundred
+# times as long as others and a thread would wait for the last one. Fixed, so that threads do not change the course.
+BATCH, DIVES = 4, 64
 # Seconds of work on a part from which threads pay: below, they wait for the interpreter more than they work.
 WORTH_THREADS = 5e-3
 # Every part climbs from its rounded shares up to this many parts, later every so many.
@@ -39,7 +40,7 @@ TRACE_POINTS = 2000
 # Less than this, relative to the weight of the rows, is the rounding of a sum over them, which verification allows.
 ROUNDING = 1e-9
 # So many parts below one are worked on before others come, when there were this many times as many, and at most.
-WIDE, DEEP = 2000, 1000
+WIDE, DEEP = 200, 3000
 # Depth first pays, what it needs being compiled at its first use, in searches that have taken so many seconds.
 PAYS = 5.0
 NO_SLOTS, NO_SHARES = np.empty(0, np.int32), np.empty(0, np.float32)
@@ -228,7 +229,8 @@ class Search:
     def _step(self, limits: Limits, watch: Watch) -> None:
         cutoff = self._cutoff(limits)
         batch: list[Node] = []
-        while self.heap and len(batch) < BATCH and -self.heap[0][0] > cutoff:
+        most = DIVES if self.dives else BATCH
+        while self.heap and len(batch) < most and -self.heap[0][0] > cutoff:
             batch.append(self._pop())
         self._advance(batch, limits, watch)
 
