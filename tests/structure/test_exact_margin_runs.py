@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from marginbayes.structure.exact import node, tree
 from marginbayes.structure.exact.incumbent import Incumbent, objective_of, plain_choice
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
 from marginbayes.structure.exact.learner import ExactMargin
+from marginbayes.structure.exact.trace import thinned
 from marginbayes.verification import verify
 from tests.oracles.exact import random_problem, soft_margin
 
@@ -72,7 +74,7 @@ def test_a_run_in_pieces_ends_like_the_whole_run(problem, whole, tmp_path) -> No
             break
         assert found.certificate.status == "node limit"
         nodes = found.certificate.evidence["nodes"]
-        assert limit <= nodes < limit + tree.DIVES * (1 + nodes // tree.WIDE)
+        assert limit <= nodes < limit + tree.BATCH + nodes // tree.WIDE
         assert found.certificate.bound >= whole.certificate.objective
     assert same(found, whole)
     verify(found.certificate.to_document(), problem[1].codes)
@@ -335,6 +337,34 @@ def test_a_search_is_the_same_after_a_file(problem, tmp_path) -> None:
     assert search.proof.evidence() == again.proof.evidence()
 
 
+def test_parts_that_are_under_way_wait_in_a_file_with_all_that_decides_what_becomes_of_them(problem, tmp_path) -> None:
+    file = tmp_path / "search.npz"
+    learner = ExactMargin(p=0.8, node_limit=60, checkpoint=file)
+    found = learner.learn(*problem).certificate
+    search = checkpoints.load_search(file, learner._instance(*problem))
+    assert 0 < len(search.tasks) < tree.AHEAD
+    assert 1 < max(task.parts for task in search.tasks) <= 1 + found.evidence["nodes"] // tree.WIDE
+    assert all(
+        task.cutoff <= search.incumbent.objective + 1e-6 * abs(search.incumbent.objective) for task in search.tasks
+    )
+    assert max(task.node.bound for task in search.tasks) <= found.bound
+    parts = [node.part for node in search.open_nodes]
+    assert len(parts) == len(set(parts)) == search.n_open
+
+
+def test_whatever_is_under_way_the_record_grows_part_by_part(problem, monkeypatch) -> None:
+    monkeypatch.setattr("marginbayes.structure.exact.learner.NEWS", -1.0)
+    nodes = []
+    ExactMargin(p=0.8, callback=lambda moment: nodes.append(int(moment.note.split()[0]))).learn(*problem)
+    assert nodes[-1] > 100
+    assert all(new - old <= max(tree.BATCH, 1 + old // tree.WIDE) for old, new in pairwise(nodes))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 5])
+def test_threads_do_not_change_the_course_of_a_search_that_goes_depth_first(problem, whole, n_jobs) -> None:
+    assert same(ExactMargin(p=0.8, n_jobs=n_jobs).learn(*problem), whole)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("class_parents", [0, 1])
 def test_a_search_ends_although_no_gap_is_allowed(seed: int, class_parents: int) -> None:
@@ -354,7 +384,7 @@ def test_an_objective_of_nothing_is_optimal_whatever_the_rows_weigh() -> None:
 
 def test_the_points_of_a_trace_are_even_in_the_logarithm_of_time() -> None:
     trace = [(0.01 * k, 1.0, 2.0 + 1.0 / k) for k in range(1, 100_001)]
-    found = tree._thinned(trace, 1000)
+    found = thinned(trace, 1000)
     assert 300 < len(found) <= 1000
     assert (found[0], found[-1]) == (trace[0], trace[-1])
     times = np.log([seconds for seconds, _, _ in found])

@@ -51,6 +51,23 @@ def test_an_error_is_raised_where_its_result_is_asked_for_and_nowhere_else(apart
             bad.result()
 
 
+def test_work_goes_on_meanwhile_until_its_time_is_over() -> None:
+    with watching(1, lambda: True, False) as watch:
+        first, second = watch.begin(lambda _: 1), watch.begin(until_stopped)
+        watch.wait(first)
+        assert (first.result(), second.done(), watch.stopped) == (1, False, False)
+        # What is waited for has threads of its own.
+        [work] = watch.run([lambda _: 2], apart=True)
+        assert (work.result(), second.done()) == (2, False)
+    assert second.result() > 0
+    looks = iter([True, False])
+    with watching(2, lambda: next(looks, False), False) as watch:
+        begun = [watch.begin(until_stopped) for _ in range(2)]
+        watch.wait(begun[0])
+        assert watch.stopped
+        assert all(work.result() > 0 for work in begun)
+
+
 def test_what_ends_the_waiting_stops_the_work_first() -> None:
     ended: list[int] = []
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from marginbayes.structure.exact.bound import Multipliers
 from marginbayes.structure.exact.incumbent import Incumbent
 from marginbayes.structure.exact.instance import Instance
-from marginbayes.structure.exact.node import Node, Start
+from marginbayes.structure.exact.node import Node, Start, Task
 from marginbayes.structure.exact.proof import Proof
 from marginbayes.structure.exact.tree import Search
 from marginbayes.writing import replacing
 
 __all__ = ["Checkpoint", "load_search", "save_search"]
 
-VERSION = 5
+VERSION = 6
 
 
 class Checkpoint:
@@ -86,7 +86,7 @@ def fingerprint(instance: Instance) -> str:
 def save_search(path: Path, search: Search) -> None:
     """Write a search to a file, whole or not at all."""
     starts, own = _Pool(), _Pool()
-    nodes = [node for _, _, node in sorted(search.heap, key=lambda entry: entry[1])]
+    nodes = search.open_nodes
     places = [starts.position(node.start) for node in nodes]
     kept: list[Start] = starts.items
     known = [search.proof.known(s.multipliers) for s in kept]
@@ -99,6 +99,7 @@ def save_search(path: Path, search: Search) -> None:
         "nodes": search.nodes,
         "pruned": search.pruned,
         "seconds": search.elapsed,
+        "tasks": [[task.cutoff, task.parts, task.climbs] for task in search.tasks],
         "trace": search.trace,
         "clusters": [[np.flatnonzero(c).tolist() for c in s.clusters] for s in kept],
     }
@@ -170,10 +171,15 @@ def _search(instance: Instance, arrays: dict[str, NDArray[Any]], meta: dict[str,
         )
     ]
     search = Search(instance, Incumbent(meta["top"], arrays["choice"], meta["objective"]), proof)
-    for (part, top, start), bound, packed in zip(
-        arrays["node"].tolist(), arrays["bound"].tolist(), arrays["packed"], strict=True
-    ):
-        search.push(Node(part, top, packed, bound, starts[start]))
+    nodes = [
+        Node(part, top, packed, bound, starts[start])
+        for (part, top, start), bound, packed in zip(
+            arrays["node"].tolist(), arrays["bound"].tolist(), arrays["packed"], strict=True
+        )
+    ]
+    search.tasks.extend(Task(node, *how) for node, how in zip(nodes, meta["tasks"], strict=False))
+    for node in nodes[len(search.tasks) :]:
+        search.push(node)
     search.nodes, search.pruned, search.seconds = meta["nodes"], meta["pruned"], meta["seconds"]
     search.trace = [tuple(point) for point in meta["trace"]]
     return search

@@ -69,9 +69,9 @@ class ExactMargin(StructureLearner):
         The search ends when bound - objective <= gap * max(1, |objective|).
     node_limit : int or None, default=None
         The search ends once this many parts were relaxed. They are relaxed by fours, so there may be three more, and in
-        large searches, where each of four goes depth first, four thousand. For a node limit and a seed the result is
-        the same on every number of threads, and a search that is cut in this way and resumed from its checkpoint takes
-        the very course of one that is not.
+        large searches, which go depth first below a part, half a percent or three thousand, whichever is less. For a
+        node limit and a seed the result is the same on every number of threads, and a search that is cut in this way
+        and resumed from its checkpoint takes the very course of one that is not.
     method : {"branch-and-bound", "milp"}, default="branch-and-bound"
         ``"milp"`` hands formulation (19) to a general solver, as a second opinion: its bound is that solver's word, and
         comes with no evidence to verify.
@@ -173,10 +173,7 @@ class ExactMargin(StructureLearner):
                     search = self._begin(instance, schema, watch, began)
                 elif (given := self._given(schema)) is not None:
                     search.adopt(*instance.choice(given))
-                try:
-                    status = search.run(limits, watch, self._ticker(search, file))
-                except KeyboardInterrupt:  # from the callback
-                    status = "interrupted"
+                status = search.run(limits, watch, self._ticker(search, file))
         file.write(search)
         return self._result(schema, search, status)
 
@@ -249,7 +246,7 @@ class ExactMargin(StructureLearner):
             news = late or search.nodes <= 1 or search.incumbent.objective > told[1] or bool(search.doing)
             if self.callback is not None and news:
                 told[:] = [time.perf_counter(), search.incumbent.objective]
-                note = ", ".join(filter(None, (f"{search.nodes} nodes", f"{len(search.heap)} open", search.doing)))
+                note = ", ".join(filter(None, (f"{search.nodes} nodes", f"{search.n_open} open", search.doing)))
                 self.callback(Moment(search.elapsed, search.incumbent.objective, search.bound, note))
 
         return tick

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from marginbayes.kernels.exact_dive import Dived
     from marginbayes.kernels.exact_part import Expanded, Problem
 
-__all__ = ["Child", "Expansion", "Node", "Start", "expand", "plunge"]
+__all__ = ["Child", "Expansion", "Node", "Start", "Task", "expand", "plunge"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -69,6 +69,16 @@ class Node:
     def allowed(self, shape: tuple[int, ...]) -> Flags:
         """Its options [feature, option]."""
         return np.unpackbits(self.packed, count=shape[0] * shape[1]).astype(bool).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part that is worked on depth first; nothing that is found meanwhile changes how."""
+
+    node: Node
+    cutoff: float
+    parts: int  # to work on at most
+    climbs: bool  # whether to climb from its rounded shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,16 +136,20 @@ def expand(instance: Instance, node: Node, cutoff: float, is_root: bool, climbs:
     return out
 
 
-def plunge(instance: Instance, node: Node, cutoff: float, parts: int, climbs: bool, stop: Ints) -> Dived:
-    """Work on a part, and on what it is divided into, for so many parts. Depends on its arguments alone."""
+def plunge(instance: Instance, task: Task, stop: Ints) -> Dived:
+    """Work on a part, and on what it is divided into, depth first. Depends on its arguments alone."""
     from marginbayes.kernels.exact_dive import dive
     from marginbayes.kernels.exact_space import Multipliers as Pair
 
-    start, allowed = node.start, node.allowed(instance.allowed.shape)
-    pair = Pair(start.multipliers.rows, start.multipliers.shares)
+    node, clusters = task.node, task.node.start.clusters
+    allowed, given = (
+        node.allowed(instance.allowed.shape),
+        Pair(node.start.multipliers.rows, node.start.multipliers.shares),
+    )
     seed = (node.part * 1_000_003 + instance.seed) % (1 << 32)
-    problem = _problem(instance, node.top, cutoff)
-    found: Dived = dive(instance.space, problem, allowed, start.clusters, pair, parts, LITTLE, climbs, seed, stop)
+    problem = _problem(instance, node.top, task.cutoff)
+    how = task.parts, LITTLE, task.climbs, seed
+    found: Dived = dive(instance.space, problem, allowed, clusters, given, *how, stop)
     return found
 
 

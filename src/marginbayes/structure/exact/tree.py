@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import heapq
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,8 +18,9 @@ from numpy.typing import NDArray
 from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate
 from marginbayes.structure.exact.incumbent import Incumbent, objective_of, plain_choice, search_from
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
-from marginbayes.structure.exact.node import Expansion, Node, Start, expand, plunge
+from marginbayes.structure.exact.node import Expansion, Node, Start, Task, expand, plunge
 from marginbayes.structure.exact.proof import Proof, Subtree
+from marginbayes.structure.exact.trace import Point, noted
 from marginbayes.structure.exact.watch import Outcome, Watch
 
 if TYPE_CHECKING:
@@ -26,9 +30,9 @@ __all__ = ["Limits", "Search"]
 
 Ints = NDArray[np.int64]
 
-# Parts that are worked on before the results are put together, each by itself and depth first, when some take a hundred
-# times as long as others and a thread would wait for the last one. Fixed, so that threads do not change the course.
-BATCH, DIVES = 4, 64
+# Parts that are worked on before the results are put together; and depth first, when some take a hundred times as long
+# as others, parts that are chosen before the first one's result is known. Fixed: threads do not change the course.
+BATCH, AHEAD = 4, 64
 # Seconds of work on a part from which threads pay: below, they wait for the interpreter more than they work.
 WORTH_THREADS = 5e-3
 # Every part climbs from its rounded shares up to this many parts, later every so many.
@@ -36,7 +40,6 @@ EAGER, SELDOM = 16, 8
 # A tree of fewer parts is done before a longer search for good structures would pay; one that is not so many times as
 # large, before searches that begin anew would. How many do so at a time.
 SMALL, LATER, RESTARTS = 40, 64, 2
-TRACE_POINTS = 2000
 # Less than this, relative to the weight of the rows, is the rounding of a sum over them, which verification allows.
 ROUNDING = 1e-9
 # So many parts below one are worked on before others come, when there were this many times as many, and at most.
@@ -71,13 +74,15 @@ class Search:
     record: InitVar[Proof | None] = None  # of an earlier run
     proof: Proof = field(init=False)
     heap: list[tuple[float, int, Node]] = field(default_factory=list)
+    tasks: deque[Task] = field(default_factory=deque)  # parts that are off the heap, the first one's result comes next
     nodes: int = 0
     pruned: float = -np.inf  # no structure that was put aside is better than this, or than the incumbent
-    trace: list[tuple[float, float, float]] = field(default_factory=list)
+    trace: list[Point] = field(default_factory=list)
     seconds: float = 0.0  # of earlier runs
     started: float = field(default_factory=time.perf_counter)
     pace: float = 0.0  # seconds that a part of the last batch took
     dives: bool = False  # whether it goes depth first
+    begun: deque[Future[Dived | None]] = field(default_factory=deque)  # what becomes of the first of these tasks
     doing: str = ""  # what takes time besides the search
 
     def __post_init__(self, record: Proof | None) -> None:
@@ -107,14 +112,23 @@ class Search:
     @property
     def bound(self) -> float:
         """No structure is better than this."""
-        return max(self.incumbent.objective, self.pruned, -self.heap[0][0] if self.heap else -np.inf)
+        return max(self.incumbent.objective, self.pruned, self._open_bound)
+
+    @property
+    def _open_bound(self) -> float:
+        """No structure in an open part is better than this."""
+        return max((-self.heap[0][0] if self.heap else -np.inf, *(task.node.bound for task in self.tasks)))
+
+    @property
+    def n_open(self) -> int:
+        """How many parts are open."""
+        return len(self.heap) + len(self.tasks)
 
     @property
     def bytes(self) -> int:
         """Rough size in memory of the record and the open parts."""
-        return self.proof.bytes + sum(n.packed.nbytes + n.start.bytes + 200 for _, _, n in self.heap[:1]) * len(
-            self.heap
-        )
+        one = sum(n.packed.nbytes + n.start.bytes + 200 for _, _, n in self.heap[:1])
+        return self.proof.bytes + one * len(self.heap)
 
     def tolerance(self, gap: float) -> float:
         """The absolute distance that a relative gap allows."""
@@ -186,17 +200,28 @@ class Search:
                     self.doing = "compiling for a large search"
                     tick()
                     limits, self.doing = self._begin_to_dive(limits, watch), ""
-                self._step(limits, watch)
+                if self.dives:
+                    self._dive(limits, watch)
+                else:
+                    self._step(limits, watch)
                 self._polish(before, limits, watch)
                 tick()
         except MemoryLimit as error:
-            return f"memory limit: {error}"
+            status = f"memory limit: {error}"
+        except KeyboardInterrupt:  # from a callback
+            status = "interrupted"
+        if status in ("interrupted", "time limit"):  # else what is under way is done again, if the search goes on
+            watch.stop()
+            while self.tasks:
+                with suppress(MemoryLimit):
+                    self._land(self.tasks.popleft())
         return status
 
     def _begin_to_dive(self, limits: Limits, watch: Watch) -> Limits:
         """Have compiled what only larger searches need; no time limit is spent on that."""
         began = time.perf_counter()
-        plunge(self.instance, self.heap[0][2], np.inf, 1, True, np.zeros(1, np.int64))  # nothing is above the cutoff
+        nothing_above = Task(self.open_nodes[0], np.inf, 1, True)
+        plunge(self.instance, nothing_above, np.zeros(1, np.int64))
         limits = replace(limits, deadline=limits.deadline + time.perf_counter() - began)
         self.dives, watch.in_time = True, limits.in_time
         return limits
@@ -206,7 +231,7 @@ class Search:
         if left <= 0.0:
             return "optimal"
         # What was closed may be above the incumbent by rounding; only open parts can be worked on.
-        if not self.heap or -self.heap[0][0] <= self._cutoff(limits):
+        if self._open_bound <= self._cutoff(limits):
             size = max(1.0, self.instance.samples.total, abs(self.incumbent.objective))
             return "optimal" if left <= ROUNDING * size else "stalled"
         if self.nodes >= limits.nodes:
@@ -229,46 +254,66 @@ class Search:
     def _step(self, limits: Limits, watch: Watch) -> None:
         cutoff = self._cutoff(limits)
         batch: list[Node] = []
-        most = DIVES if self.dives else BATCH
-        while self.heap and len(batch) < most and -self.heap[0][0] > cutoff:
+        while self.heap and len(batch) < BATCH and -self.heap[0][0] > cutoff:
             batch.append(self._pop())
         self._advance(batch, limits, watch)
+
+    def _climbs(self, number: int) -> bool:
+        return number < EAGER or number % SELDOM == 0
 
     def _advance(self, batch: list[Node], limits: Limits, watch: Watch) -> None:
         """Work on parts that are taken off the heap; whatever happens, what became of each is put back."""
         cutoff = self._cutoff(limits)
 
-        # Depth first once the tree is no longer small, the further the larger it is: few parts wait, and a relaxation
-        # goes on from the one above.
-        parts = min(1 + self.nodes // WIDE, DEEP) if self.dives else 0
-
-        def work(k: int, stop: Ints) -> tuple[Expansion | Dived | None, float]:
-            began, node, number = time.perf_counter(), batch[k], self.nodes + k
+        def work(k: int, stop: Ints) -> tuple[Expansion | None, float]:
+            began, node, climbs = time.perf_counter(), batch[k], self._climbs(self.nodes + k)
             if stop[0]:
                 return None, 0.0
-            climbs = number < EAGER or number % SELDOM == 0
-            out: Expansion | Dived
-            if parts:
-                out = plunge(self.instance, node, cutoff, parts, climbs, stop)
-            else:
-                out = expand(self.instance, node, cutoff, self.proof.parent[node.part] < 0, climbs, stop)
+            out = expand(self.instance, node, cutoff, self.proof.parent[node.part] < 0, climbs, stop)
             return out, time.perf_counter() - began
 
-        done: Sequence[Outcome[tuple[Expansion | Dived | None, float]]] = []
+        done: Sequence[Outcome[tuple[Expansion | None, float]]] = []
         try:
             done = watch.run([partial(work, k) for k in range(len(batch))], apart=self.pace > WORTH_THREADS)
             self.pace = sum(future.result()[1] for future in done) / len(batch)
         finally:
             fine = [future.result()[0] if future.exception() is None else None for future in done]
             for node, out in zip(batch, fine or [None] * len(batch), strict=True):
-                if isinstance(out, Expansion):
-                    self._put(node, out, cutoff)
-                elif out is not None:
-                    self._put_below(node, out)
-                else:
+                if out is None:
                     self.push(node)
-        if any(isinstance(out, tuple) and not out.fits for out in fine):
-            raise self.instance.memory_limit()
+                else:
+                    self._put(node, out, cutoff)
+
+    def _dive(self, limits: Limits, watch: Watch) -> None:
+        """Go depth first below the best parts, and put what becomes of one on record.
+
+        The further the larger the tree is: few parts wait then, and a relaxation goes on from the one above. No thread
+        has to wait for others, and all that is on record is never older than one of these tasks.
+        """
+        cutoff, parts = self._cutoff(limits), min(1 + self.nodes // WIDE, DEEP)
+        while self.heap and len(self.tasks) < AHEAD and -self.heap[0][0] > cutoff:
+            self.tasks.append(Task(self._pop(), cutoff, parts, self._climbs(self.nodes + len(self.tasks))))
+        for task in list(self.tasks)[len(self.begun) :]:
+            self.begun.append(watch.begin(partial(self._plunge, task)))
+        watch.wait(self.begun[0])
+        if not watch.stopped:
+            self._land(self.tasks.popleft())
+
+    def _plunge(self, task: Task, stop: Ints) -> Dived | None:
+        return None if stop[0] else plunge(self.instance, task, stop)
+
+    def _land(self, task: Task) -> None:
+        """Put on record what became of the first task, which is off the list; whatever happens, no part is lost."""
+        out = None
+        try:
+            out = self.begun.popleft().result() if self.begun else None
+        finally:
+            if out is None:
+                self.push(task.node)
+        if out is not None:
+            self._put_below(task.node, out)
+            if not out.fits:
+                raise self.instance.memory_limit()
 
     def _put_below(self, node: Node, out: Dived) -> None:
         """Put what was made below a part on record."""
@@ -317,6 +362,12 @@ class Search:
         self.proof.close(part, multipliers, listed)
         self.pruned = max(self.pruned, bound)
 
+    @property
+    def open_nodes(self) -> list[Node]:
+        """All open parts, those of the tasks first."""
+        waiting = sorted(self.heap, key=lambda entry: entry[1])
+        return [*(task.node for task in self.tasks), *(node for _, _, node in waiting)]
+
     def push(self, node: Node) -> None:
         """A part is open (again)."""
         heapq.heappush(self.heap, (-node.bound, node.part, node))
@@ -328,26 +379,15 @@ class Search:
 
     def note(self) -> None:
         """Put time, objective and bound on the trace, thinned where it grows long."""
-        point = (self.elapsed, self.incumbent.objective, self.bound)
-        if not self.trace or self.trace[-1][1:] != point[1:]:
-            self.trace.append(point)
-        if len(self.trace) > TRACE_POINTS:
-            self.trace = _thinned(self.trace, TRACE_POINTS // 2)
+        self.trace = noted(self.trace, (self.elapsed, self.incumbent.objective, self.bound))
 
     def closed_proof(self) -> Proof:
         """The record with every open part closed by the multipliers that bound it so far."""
-        for _, part, node in self.heap:
-            self.proof.close(part, node.start.multipliers)
+        for node in self.open_nodes:
+            self.proof.close(node.part, node.start.multipliers)
         return self.proof
 
 
 def _age(nodes: int) -> int:
     """0 while a tree is small; then 1, and one more when it is large, and whenever it has grown fourfold since."""
     return 0 if nodes < SMALL else 1 + ((nodes // (SMALL * LATER)).bit_length() + 1) // 2
-
-
-def _thinned(trace: list[tuple[float, float, float]], most: int) -> list[tuple[float, float, float]]:
-    """At most so many points, even in the logarithm of time, as a curve that flattens wants them."""
-    times = np.log(np.maximum([seconds for seconds, _, _ in trace], 1e-3))
-    wanted = np.linspace(times[0], times[-1], most)
-    return [trace[k] for k in np.unique(np.searchsorted(times, wanted))]

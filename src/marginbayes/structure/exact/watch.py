@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
@@ -42,7 +42,9 @@ class Watch:
     def __init__(self, n_jobs: int | None, in_time: Callable[[], bool]) -> None:
         self.in_time = in_time
         self._n_jobs = n_jobs
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: ThreadPoolExecutor | None = None  # for what is waited for
+        self._crew: ThreadPoolExecutor | None = None  # for what goes on meanwhile
+        self._stop = np.zeros(1, np.int64)
 
     def run(self, works: Sequence[Work[Result]], apart: bool, seconds: float = math.inf) -> Sequence[Outcome[Result]]:
         """All of the work, done, or stopped after so many seconds, or when time is over.
@@ -55,7 +57,7 @@ class Watch:
             return [_done(work, stop) for work in works]
         until = time.perf_counter() + seconds
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(cpu_count() if self._n_jobs is None else effective_n_jobs(self._n_jobs))
+            self._pool = self._threads()
         begun = [self._pool.submit(work, stop) for work in works]
         try:
             while wait(begun, timeout=GLANCE).not_done:
@@ -66,10 +68,36 @@ class Watch:
             wait(begun)
         return begun
 
+    def begin(self, work: Work[Result]) -> Future[Result]:
+        """Begin work that goes on meanwhile, behind what was begun before."""
+        if self._crew is None:
+            self._crew = self._threads()
+        return self._crew.submit(work, self._stop)
+
+    def wait(self, begun: Future[Any]) -> None:
+        """Wait until it is done; when time is over, all that goes on is stopped."""
+        while wait([begun], timeout=GLANCE).not_done:
+            if not self.in_time():
+                self.stop()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether all that goes on was stopped."""
+        return bool(self._stop[0])
+
+    def stop(self) -> None:
+        """Have all that goes on come to its end."""
+        self._stop[0] = 1
+
     def end(self) -> None:
         """Let the threads go."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self.stop()
+        for pool in (self._pool, self._crew):
+            if pool is not None:
+                pool.shutdown()
+
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(cpu_count() if self._n_jobs is None else effective_n_jobs(self._n_jobs))
 
 
 @dataclass(frozen=True)
