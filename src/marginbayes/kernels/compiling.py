@@ -21,6 +21,11 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             return numba.njit(**options)(function)
         except RuntimeError:
             return numba.njit(**{**options, "cache": False})(function)
+        except KeyError:
+            if "_nrt" not in options:
+                raise
+            # An option of numba's own, which may go one day: references are counted then, as everywhere else.
+            return njit(**{name: value for name, value in options.items() if name != "_nrt"})(function)
 
     return compiled
 
