@@ -5,12 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marginbayes.kernels.exact_bench import linear_by, make_sheet, new_bench, relax_part, smaller, vertex_multipliers
+from marginbayes.kernels.exact_begin import AWAY, Basis, basis_of, begin, first_samples
+from marginbayes.kernels.exact_bench import (
+    linear_by,
+    make_sheet,
+    new_bench,
+    relax_part,
+    smaller,
+    use_clusters,
+    vertex_multipliers,
+)
 from marginbayes.kernels.exact_dive import dive
 from marginbayes.kernels.exact_lines import add_lines, along_lines, take_line
 from marginbayes.kernels.exact_near import look_at, margins_near
 from marginbayes.kernels.exact_part import Problem
-from marginbayes.kernels.exact_simplex import begin, find_clusters, improve, settle
+from marginbayes.kernels.exact_simplex import find_clusters, improve, settle
 from marginbayes.kernels.exact_space import WHOLE, Multipliers, evaluate, quick_margins, shared_margins
 from marginbayes.kernels.exact_vertex import CLUSTER, invert, sample_of, switch_reference
 from marginbayes.structure.exact.instance import Instance, make_instance
@@ -23,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in scalar:R
 
 GAMMA = 2.0
 NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
+UNKNOWN = Basis(*(np.empty(0, np.int32) for _ in range(3)))
 CASES = [("sm", 3), ("sbm", 3), ("sm", 2)]
 
 
@@ -37,9 +47,9 @@ def problem(seed: int, margin: str, classes: int):
 def at_optimum(made: Instance):
     """A bench whose vertex is the optimum of the whole relaxation: all samples looked at, and all clusters."""
     space, allowed, n = made.space, made.root(0), made.n_features
-    sheet = make_sheet(made.base(0), made.ceiling, allowed, np.zeros((0, n), bool), 1)
+    sheet = make_sheet(made.base(0), made.ceiling, allowed, np.zeros((0, n), bool))
     bench = new_bench(sheet, n, len(made.samples.weights), space.rivals)
-    assert begin(space, sheet, n, NOTHING, allowed, bench.at)
+    assert begin(space, sheet, n, NOTHING, UNKNOWN, allowed, bench.at)
     assert look_at(space, sheet, bench.near, np.arange(len(made.samples.weights)))
     shares, every = np.zeros(allowed.shape), np.ones(len(sheet.slots), bool)
     for _ in range(100):
@@ -93,9 +103,9 @@ def test_a_vertex_keeps_its_inverse_its_border_and_its_objective(margin: str, cl
 def test_shares_and_margins_follow_the_steps(margin: str, classes: int, steps: int) -> None:
     _, _, made = problem(11, margin, classes)
     space, allowed, n = made.space, made.root(0), made.n_features
-    sheet = make_sheet(made.base(0), made.ceiling, allowed, np.zeros((0, n), bool), 1)
+    sheet = make_sheet(made.base(0), made.ceiling, allowed, np.zeros((0, n), bool))
     bench = new_bench(sheet, n, len(made.samples.weights), space.rivals)
-    assert begin(space, sheet, n, NOTHING, allowed, bench.at)
+    assert begin(space, sheet, n, NOTHING, UNKNOWN, allowed, bench.at)
     assert look_at(space, sheet, bench.near, np.arange(len(made.samples.weights)))
     every = np.ones(len(sheet.slots), bool)
     assert improve(space, sheet, n, bench.at, bench.near, bench.room, every, -np.inf, steps) == steps
@@ -143,6 +153,73 @@ def test_another_reference_is_the_same_vertex(margin: str, classes: int) -> None
     kept = at.inverse[:d, :d].copy()
     assert invert(at, bench.sheet, n)
     np.testing.assert_allclose(at.inverse[:d, :d], kept, atol=1e-8)
+
+
+def found_again(made: Instance, bench, **changes):
+    """A bench that begins at the basis of another one's vertex, or at a changed one."""
+    space, allowed, n = made.space, made.root(0), made.n_features
+    used = np.zeros(bench.sheet.number[0], bool)
+    use_clusters(bench.at, n, used)
+    given = vertex_multipliers(space, n, bench.at, WHOLE >> 12, np.zeros(made.n_rows, np.int64))
+    known = basis_of(space, bench.sheet, bench.at, n, np.cumsum(used) - 1)._replace(**changes)
+    sheet = make_sheet(made.base(0), made.ceiling, allowed, bench.sheet.clusters[: len(used)][used])
+    new = new_bench(sheet, n, len(made.samples.weights), space.rivals)
+    assert begin(space, sheet, n, given, known, allowed, new.at)
+    return new, given, known
+
+
+@pytest.mark.parametrize(("margin", "classes"), CASES)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_vertex_is_found_again_from_its_basis(seed: int, margin: str, classes: int) -> None:
+    _, _, made = problem(seed, margin, classes)
+    bench, _ = at_optimum(made)
+    new, _, _ = found_again(made, bench)
+    old, at, n = bench.at, new.at, made.n_features
+    d = old.size[0]
+    assert at.size[0] == d > n
+    assert at.objective[0] == pytest.approx(old.objective[0], abs=1e-9)
+    np.testing.assert_array_equal(at.tight[:d], old.tight[:d])
+    np.testing.assert_array_equal(at.reference, old.reference)
+    for name in ("amount", "cost", "values", "used"):
+        size = d if name in ("amount", "cost") else None
+        np.testing.assert_allclose(getattr(at, name)[:size], getattr(old, name)[:size], atol=1e-8)
+    np.testing.assert_allclose(at.inverse[:d, :d] @ matrix_of(new, n), np.eye(d), atol=1e-8)
+
+
+def test_a_basis_that_is_none_is_not_taken() -> None:
+    _, _, made = problem(7, "sm", 3)
+    bench, _ = at_optimum(made)
+    n = made.n_features
+    _, _, known = found_again(made, bench)
+    twice = known.free.copy()
+    twice[0] = twice[-1]
+    no_cluster = np.full_like(known.free, made.n_rows + 99)
+    others = known.tight.copy()
+    others[0] = next(slot for slot in bench.sheet.slots if slot not in known.tight)
+    for changes in ({"free": twice}, {"free": no_cluster}, {"tight": others}):
+        at = found_again(made, bench, **changes)[0].at
+        assert at.size[0] == n
+        assert not at.used.any()
+        np.testing.assert_allclose(at.amount[:n], at.values[at.tight[:n]])
+        assert (at.amount[bench.sheet.feature] >= at.values).all()
+
+
+@pytest.mark.parametrize(("margin", "classes"), CASES)
+def test_samples_that_are_looked_at_first_are_those_near_to_another_row(margin: str, classes: int) -> None:
+    _, _, made = problem(7, margin, classes)
+    bench, shares = at_optimum(made)
+    space, n, weights = made.space, made.n_features, made.samples.weights
+    new, given, _ = found_again(made, bench)
+    found = first_samples(space, new.sheet, n, given, new.at)
+    margins = shared_margins(space, made.base(0), shares).reshape(len(weights), -1)
+    lowest = np.sort(np.column_stack([margins, np.full(len(weights), GAMMA)]), axis=1)
+    left = lowest[:, 1] - lowest[:, 0]
+    assert set(np.flatnonzero(left < AWAY - 1e-4)) <= set(found.tolist()) <= set(np.flatnonzero(left < AWAY + 1e-4))
+    free = new.at.row[n : new.at.size[0]]
+    assert {sample_of(space.rivals, int(row)) for row in free if row < CLUSTER} <= set(found.tolist())
+    plain = given._replace(shares=np.where(given.shares < WHOLE, given.shares, WHOLE - 1))
+    new.at.size[0] = n
+    np.testing.assert_array_equal(first_samples(space, new.sheet, n, plain, new.at), given.rows // space.rivals)
 
 
 @pytest.mark.parametrize(("margin", "classes"), CASES)
@@ -199,7 +276,7 @@ def test_a_dive_finds_the_best_structure_or_shows_that_there_is_none(margin: str
     for cutoff in (best - 0.1, best + 1e-4):
         of = Problem(made.base(0), made.state(0), made.root(0), cutoff, 1e-9)
         none = np.zeros((0, made.n_features), bool)
-        found = dive(made.space, of, made.root(0), none, NOTHING, 1000, most, False, 3, stop)
+        found = dive(made.space, of, made.root(0), none, NOTHING, UNKNOWN, 1000, most, False, 3, stop)
         assert found.fits
         assert len(found.open_part) == 0
         if cutoff < best:
@@ -218,7 +295,7 @@ def test_a_dive_that_is_stopped_hands_its_part_back() -> None:
     _, _, made = problem(9, "sm", 3)
     of = Problem(made.base(0), made.state(0), made.root(0), 0.0, 1e-9)
     none = np.zeros((0, made.n_features), bool)
-    found = dive(made.space, of, made.root(0), none, NOTHING, 1000, 0, False, 3, np.ones(1, np.int64))
+    found = dive(made.space, of, made.root(0), none, NOTHING, UNKNOWN, 1000, 0, False, 3, np.ones(1, np.int64))
     assert found.nodes == 0
     assert found.open_part.tolist() == [-1]
     np.testing.assert_array_equal(found.open_allowed[0], made.root(0))

@@ -22,7 +22,7 @@ __all__ = [
     "relax_part",
     "smaller",
     "snapshot",
-    "used_clusters",
+    "use_clusters",
     "vertex_multipliers",
 ]
 
@@ -39,8 +39,8 @@ STEPS, ROUNDS, TOLERANCE = 3000, 30, 0.02
 MORE, AWAY = 60, 1.0
 # How far shares may violate a cluster.
 VIOLATION = 0.02
-# Relative to the greatest soft margin.
-NOISE = 1e-9
+# Relative to the greatest soft margin, and where its random numbers begin.
+NOISE, SEED = 1e-9, 1
 # Margins below that of their reference by less are as they should be; they are computed to six digits.
 LEAST = 1e-4
 
@@ -55,17 +55,17 @@ class Bench(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def make_sheet(base: Floats, ceiling: float, allowed: Flags, clusters: Flags, seed: int) -> Sheet:
-    """The options of a part as columns, and clusters to begin with."""
+def make_sheet(base: Floats, ceiling: float, allowed: Flags, clusters: Flags) -> Sheet:
+    """The options of a part as columns, and clusters to begin with. An option's noise is always the same."""
     (n, k), slots = allowed.shape, np.flatnonzero(allowed.reshape(allowed.size))
     feature, room = slots // k, np.zeros((MOST_CLUSTERS, len(allowed)), np.bool_)
     count = min(len(clusters), MOST_CLUSTERS // 2)
     room[:count] = clusters[:count]
-    seeds, noise = np.array([seed]), np.empty(len(slots))
-    for c in range(len(noise)):
-        noise[c] = NOISE * ceiling * (0.5 + drawn(seeds, 1 << 20) / (1 << 20))
+    seed, noise = np.array([SEED]), np.empty(allowed.size)
+    for s in range(len(noise)):
+        noise[s] = NOISE * ceiling * (0.5 + drawn(seed, 1 << 20) / (1 << 20))
     first = np.searchsorted(feature, np.arange(n + 1))
-    return Sheet(slots, first, feature, slots % k, base, room, np.array([count]), noise)
+    return Sheet(slots, first, feature, slots % k, base, room, np.array([count]), noise[slots])
 
 
 @njit(cache=True, nogil=True)
@@ -163,14 +163,11 @@ def snapshot(at: Vertex, n: int) -> Vertex:
 
 
 @njit(cache=True, nogil=True)
-def used_clusters(sheet: Sheet, n: int, at: Vertex) -> Flags:
-    """Clusters that have a multiplier."""
-    found, count = np.zeros((at.size[0] - n, n), np.bool_), 0
+def use_clusters(at: Vertex, n: int, used: Flags) -> None:
+    """Mark the clusters that have a multiplier."""
     for z in range(n, at.size[0]):
         if at.row[z] >= CLUSTER:
-            found[count] = sheet.clusters[at.row[z] - CLUSTER]
-            count += 1
-    return found[:count].copy()
+            used[at.row[z] - CLUSTER] = True
 
 
 @njit(cache=True, nogil=True)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from marginbayes.kernels.branching import option_bound
 from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.exact_begin import Basis, basis_of, begin, first_samples
 from marginbayes.kernels.exact_bench import (
     Bench,
     linear_by,
@@ -21,7 +22,7 @@ from marginbayes.kernels.exact_bench import (
     relax_part,
     smaller,
     snapshot,
-    used_clusters,
+    use_clusters,
     vertex_multipliers,
 )
 from marginbayes.kernels.exact_divide import divide
@@ -42,7 +43,6 @@ from marginbayes.kernels.exact_record import (
     note_structure,
     result,
 )
-from marginbayes.kernels.exact_simplex import begin
 from marginbayes.kernels.exact_space import WHOLE, Multipliers, Space, evaluate, fill, rounding
 from marginbayes.kernels.exact_vertex import Vertex, copy_vertex, new_vertex
 
@@ -241,6 +241,7 @@ def dive(
     allowed: Flags,
     clusters: Flags,
     given: Multipliers,
+    known: Basis,
     budget: int,
     most: int,
     climbs: bool,
@@ -249,19 +250,21 @@ def dive(
 ) -> Dived:
     """Work on a part and what it is divided into, depth first, for so many parts, or until ``stop[0]`` is set.
 
-    A part is finished off where at most so many structures are to be looked at, one by one. Depends on its arguments
-    alone.
+    `given` are multipliers that bound the part, `known` the basis of the vertex that they come from. A part is finished
+    off where at most so many structures are to be looked at, one by one. Depends on its arguments alone.
     """
     (n, k), rows = allowed.shape, len(space.filled)
     log, values, constant = new_log(budget, n, k), np.zeros((n, k)), np.inf
     desk = _new_desk(n, k, rows)
-    sheet = make_sheet(of.base, space.gamma * space.total, allowed, clusters, seed)
+    columns = allowed.copy()
+    columns.reshape(n * k)[known.tight] = True
+    sheet = make_sheet(of.base, space.gamma * space.total, columns, clusters)
     benches = [new_bench(sheet, n, len(space.data.weights), space.rivals)]
-    fits = bool(fill(space, given.rows.astype(np.int64)) and begin(space, sheet, n, given, allowed, benches[0].at))
+    at = benches[0].at
+    fits = bool(fill(space, given.rows.astype(np.int64)) and begin(space, sheet, n, given, known, allowed, at))
     if fits:
         constant = evaluate(space, of.base, given, values)
-        divided = given.rows[given.shares < WHOLE].astype(np.int64) // space.rivals
-        fits = look_at(space, sheet, benches[0].near, divided)
+        fits = look_at(space, sheet, benches[0].near, first_samples(space, sheet, n, given, at))
     bound = constant + option_bound(values, allowed, desk.chosen, np.empty((0, k)))
     waiting, kept = [Waiting(-1, -1, bound, constant, values, allowed.copy(), 0, _nothing(n))], [given]
     kept.pop()
@@ -297,5 +300,23 @@ def dive(
         for piece in _pieces(space, of, bench, now, by, len(benches) - 1, desk, log):
             waiting.append(piece)
             here = True
-    found: Dived = result(fits, log, kept, waiting, used_clusters(benches[-1].sheet, n, benches[-1].at))
+    bases, used = _bases(space, benches, waiting, here, n)
+    found: Dived = result(fits, log, kept, waiting, bases, used)
     return found
+
+
+@njit(cache=True, nogil=True)
+def _bases(space: Space, benches: list[Bench], waiting: list[Waiting], here: bool, n: int) -> tuple[list[Basis], Flags]:
+    """The basis of every part that waits, and the clusters that occur in one."""
+    sheet, vertices = benches[0].sheet, [piece.vertex for piece in waiting]
+    if here:
+        vertices[-1] = snapshot(benches[-1].at, n)
+    used = np.zeros(sheet.number[0], np.bool_)
+    for vertex in vertices:
+        use_clusters(vertex, n, used)
+    places = np.cumsum(used) - 1
+    bases = [basis_of(space, benches[0].sheet, _nothing(n), n, places)]
+    bases.pop()
+    for piece, vertex in zip(waiting, vertices):  # noqa: B905 - compiled code knows no `strict`
+        bases.append(basis_of(space, benches[piece.bench].sheet, vertex, n, places))
+    return bases, sheet.clusters[: len(used)][used]

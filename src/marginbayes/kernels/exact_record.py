@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginbayes.kernels.compiling import njit
+from marginbayes.kernels.exact_begin import Basis
 from marginbayes.kernels.exact_space import Multipliers
 from marginbayes.kernels.exact_vertex import Vertex
 
@@ -59,6 +60,10 @@ class Dived(NamedTuple):
     open_by: Shorts
     open_bound: Floats
     open_allowed: Flags
+    open_size: Ints  # how many tight options each open part's vertex has
+    open_tight: Shorts  # as in `Basis`, one part's after the other's
+    open_free: Shorts
+    open_references: Shorts
     clusters: Flags
     pruned: float  # no structure that was put aside is better than this
     nodes: int
@@ -157,7 +162,9 @@ def note_structure(log: Log, choice: Ints, objective: float) -> None:
 
 
 @njit(cache=True, nogil=True)
-def result(fits: bool, log: Log, kept: list[Multipliers], waiting: list[Waiting], clusters: Flags) -> Dived:
+def result(
+    fits: bool, log: Log, kept: list[Multipliers], waiting: list[Waiting], bases: list[Basis], clusters: Flags
+) -> Dived:
     parts, fixes, closed, nodes, steps = log.counts
     start = np.zeros(len(kept) + 1, np.int64)
     for m in range(len(kept)):
@@ -171,6 +178,13 @@ def result(fits: bool, log: Log, kept: list[Multipliers], waiting: list[Waiting]
     for w in range(len(waiting)):
         open_part[w], open_by[w], open_bound[w] = waiting[w].part, waiting[w].by, waiting[w].bound
         open_allowed[w] = waiting[w].allowed
+    size, free = np.array([len(own.tight) for own in bases]), np.array([len(own.free) for own in bases])
+    tight, at = np.empty(size.sum(), np.int32), 0
+    open_free, references, place = np.empty(free.sum(), np.int32), np.empty(free.sum(), np.int32), 0
+    for w in range(len(bases)):
+        tight[at : at + size[w]], at = bases[w].tight, at + size[w]
+        open_free[place : place + free[w]] = bases[w].free
+        references[place : place + free[w]], place = bases[w].references, place + free[w]
     return Dived(
         fits,
         log.parent[:parts].copy(),
@@ -191,6 +205,10 @@ def result(fits: bool, log: Log, kept: list[Multipliers], waiting: list[Waiting]
         open_by,
         open_bound,
         open_allowed,
+        size,
+        tight,
+        open_free,
+        references,
         clusters,
         log.pruned[0],
         nodes,

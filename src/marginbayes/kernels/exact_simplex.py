@@ -14,11 +14,11 @@ from marginbayes.kernels.compiling import inner, lent, njit
 from marginbayes.kernels.exact_clusters import violated_clusters
 from marginbayes.kernels.exact_lines import add_lines
 from marginbayes.kernels.exact_near import Near, Room, margins_near
-from marginbayes.kernels.exact_space import WHOLE, Multipliers, Space, fill
+from marginbayes.kernels.exact_space import Space
 from marginbayes.kernels.exact_steps import NOBODY, SMALL, let_go, let_in
 from marginbayes.kernels.exact_vertex import CLUSTER, Sheet, Vertex, invert
 
-__all__ = ["begin", "find_clusters", "improve", "settle"]
+__all__ = ["find_clusters", "improve", "settle"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,45 +26,6 @@ Flags = NDArray[np.bool_]
 
 # Steps after which the inverse is computed anew.
 FRESH = 120
-
-
-@njit(cache=True, nogil=True)
-def begin(space: Space, sheet: Sheet, n: int, given: Multipliers, allowed: Flags, at: Vertex) -> bool:
-    """A vertex without free rows near these multipliers; whether memory is enough.
-
-    The reference of a sample is its row with the greatest multiplier, or the constant where that is greater.
-    """
-    data, largest = space.data, np.full(len(space.data.weights), WHOLE)
-    at.reference[:] = -1 - np.arange(len(largest))
-    for k in range(len(given.rows)):
-        largest[given.rows[k] // space.rivals] -= given.shares[k]
-    for k in range(len(given.rows)):
-        m = given.rows[k] // space.rivals
-        if given.shares[k] > largest[m]:
-            largest[m], at.reference[m] = given.shares[k], given.rows[k]
-    rows = at.reference[at.reference >= 0]
-    if not fill(space, rows):
-        return False
-    at.values[:], at.used[:], at.is_tight[:], constant = sheet.noise, 0.0, False, 0.0
-    for m in range(len(largest)):
-        row = at.reference[m]
-        constant += data.weights[m] * (sheet.base[row] if row >= 0 else space.gamma)
-        if row >= 0:
-            dense, weight = space.dense[row], data.weights[m]
-            for c in range(len(sheet.slots)):
-                at.values[c] += weight * dense[sheet.slots[c]]
-    at.size[0], at.size[1], at.tight[:n], at.cost[:n] = n, 0, -1, 1.0
-    for c in range(len(sheet.slots)):
-        i = sheet.feature[c]
-        if allowed[i, sheet.option[c]] and (at.tight[i] < 0 or at.values[c] > at.values[at.tight[i]]):
-            at.tight[i] = c
-    for i in range(n):
-        at.inverse[i, :n] = 0.0
-        at.inverse[i, i] = 1.0
-        at.is_tight[at.tight[i]] = True
-        at.amount[i] = at.values[at.tight[i]]
-    at.objective[0] = constant + at.amount[:n].sum()
-    return True
 
 
 @inner(cache=True, nogil=True)

@@ -272,7 +272,10 @@ def invert(at: Vertex, sheet: Sheet, n: int) -> bool:
         matrix[t, sheet.feature[at.tight[t]]] = 1.0
         for z in range(n, d):
             matrix[t, z] = -at.lines[z - n, at.tight[t]]
-    found = np.linalg.inv(matrix)
-    at.inverse[:d, :d] = found
     at.size[1] = 0
+    try:
+        found = np.linalg.inv(matrix)
+    except Exception:  # noqa: BLE001 - compiled code knows no other
+        return False
+    at.inverse[:d, :d] = found
     return bool(np.isfinite(found).all())

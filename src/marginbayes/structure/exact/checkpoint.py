@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from marginbayes.structure.exact.bound import Multipliers
 from marginbayes.structure.exact.incumbent import Incumbent
 from marginbayes.structure.exact.instance import Instance
-from marginbayes.structure.exact.node import Node, Start, Task
+from marginbayes.structure.exact.node import Basis, Node, Start, Task, divided
 from marginbayes.structure.exact.proof import Proof
 from marginbayes.structure.exact.tree import Search
 from marginbayes.writing import replacing
 
 __all__ = ["Checkpoint", "load_search", "save_search"]
 
-VERSION = 6
+VERSION = 7
 
 
 class Checkpoint:
@@ -114,6 +114,9 @@ def save_search(path: Path, search: Search) -> None:
         **_ragged("own_shares", [m.shares for m in own.items], np.int32),
         **_ragged("slots", [s.slots for s in kept], np.int32),
         **_ragged("values", [s.values for s in kept], np.float32),
+        **_ragged("tight", [s.basis.tight for s in kept], np.int32),
+        **_ragged("free", [s.basis.free for s in kept], np.int32),
+        **_ragged("references", [s.basis.references for s in kept], np.int32),
         **{f"proof_{name}": array for name, array in search.proof.arrays().items()},
     }
     _write(path, arrays)
@@ -161,12 +164,13 @@ def _search(instance: Instance, arrays: dict[str, NDArray[Any]], meta: dict[str,
     by = arrays["start_multipliers"].tolist()
     shared = {k: proof.at(k) if k >= 0 else own[-1 - k] for k in sorted(set(by))}
     starts = [
-        Start(places, values, shared[k], _members(clusters, instance.n_features))
-        for places, values, k, clusters in zip(
+        Start(places, values, shared[k], _members(clusters, instance.n_features), Basis(*basis))
+        for places, values, k, clusters, *basis in zip(
             _parts(arrays, "slots"),
             _parts(arrays, "values"),
             by,
             meta["clusters"],
+            *(_parts(arrays, name) for name in ("tight", "free", "references")),
             strict=True,
         )
     ]
@@ -200,8 +204,7 @@ def _ragged(name: str, parts: Sequence[NDArray[Any]], dtype: type) -> dict[str, 
 
 
 def _parts(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
-    ends = arrays[f"{name}_end"]
-    return np.split(arrays[name], ends[:-1]) if len(ends) else []
+    return divided(arrays[name], arrays[f"{name}_end"])
 
 
 def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from marginbayes.kernels.exact_dive import Dived
     from marginbayes.kernels.exact_part import Expanded, Problem
 
-__all__ = ["Child", "Expansion", "Node", "Start", "Task", "expand", "plunge"]
+__all__ = ["Basis", "Child", "Expansion", "Node", "Start", "Task", "bases_of", "divided", "expand", "plunge"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,13 +29,34 @@ LITTLE = 100
 
 
 @dataclass(frozen=True, eq=False)
+class Basis:
+    """What the vertex of a simplex method follows from, see `kernels.exact_begin`; empty where there is none."""
+
+    tight: NDArray[np.int32]
+    free: NDArray[np.int32]
+    references: NDArray[np.int32]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        return self.tight.nbytes + self.free.nbytes + self.references.nbytes
+
+
+NO_BASIS = Basis(*(np.empty(0, np.int32) for _ in range(3)))
+
+
+@dataclass(frozen=True, eq=False)
 class Start:
-    """Where a relaxation begins: shares of some options, multipliers, and clusters of features that held cycles."""
+    """Where a relaxation begins: shares of some options, multipliers, and clusters of features that held cycles.
+
+    Depth first there are no shares, but the basis of a vertex.
+    """
 
     slots: NDArray[np.int32]  # feature * number of options + option
     values: NDArray[np.float32]
     multipliers: Multipliers
     clusters: Flags  # [cluster, feature]
+    basis: Basis = NO_BASIS
 
     @classmethod
     def of(cls, shares: Floats, multipliers: Multipliers, clusters: Flags | None = None) -> Start:
@@ -47,8 +68,8 @@ class Start:
     @property
     def bytes(self) -> int:
         """Memory in use; two parts share it as a rule."""
-        own, shared = self.multipliers, self.slots.nbytes + self.values.nbytes + self.clusters.nbytes
-        return int(shared + own.rows.nbytes + own.shares.nbytes) // 2
+        shared = self.slots, self.values, self.clusters, self.basis, self.multipliers.rows, self.multipliers.shares
+        return sum(one.nbytes for one in shared) // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,19 +159,32 @@ def expand(instance: Instance, node: Node, cutoff: float, is_root: bool, climbs:
 
 def plunge(instance: Instance, task: Task, stop: Ints) -> Dived:
     """Work on a part, and on what it is divided into, depth first. Depends on its arguments alone."""
+    from marginbayes.kernels.exact_begin import Basis as Known
     from marginbayes.kernels.exact_dive import dive
     from marginbayes.kernels.exact_space import Multipliers as Pair
 
-    node, clusters = task.node, task.node.start.clusters
-    allowed, given = (
-        node.allowed(instance.allowed.shape),
-        Pair(node.start.multipliers.rows, node.start.multipliers.shares),
-    )
+    node, start = task.node, task.node.start
+    allowed, given = node.allowed(instance.allowed.shape), Pair(start.multipliers.rows, start.multipliers.shares)
+    known = Known(start.basis.tight, start.basis.free, start.basis.references)
     seed = (node.part * 1_000_003 + instance.seed) % (1 << 32)
     problem = _problem(instance, node.top, task.cutoff)
     how = task.parts, LITTLE, task.climbs, seed
-    found: Dived = dive(instance.space, problem, allowed, clusters, given, *how, stop)
+    found: Dived = dive(instance.space, problem, allowed, start.clusters, given, known, *how, stop)
     return found
+
+
+def bases_of(out: Dived) -> list[Basis]:
+    """The basis of each part that a dive leaves open."""
+    tight = np.cumsum(out.open_size)
+    free = np.cumsum(np.maximum(out.open_size - out.open_allowed.shape[1], 0))
+    own = divided(out.open_tight, tight), divided(out.open_free, free), divided(out.open_references, free)
+    # Copies, as all of it is kept as long as one part is.
+    return [Basis(*(array.copy() for array in one)) for one in zip(*own, strict=True)]
+
+
+def divided(array: NDArray[Any], ends: Ints) -> list[NDArray[Any]]:
+    """Arrays of different lengths that stand behind each other, and where each ends."""
+    return np.split(array, ends[:-1]) if len(ends) else []
 
 
 def _problem(instance: Instance, top: int, cutoff: float) -> Problem:

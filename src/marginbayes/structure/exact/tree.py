@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from marginbayes.structure.exact.bound import Multipliers, branch_bound, evaluate
 from marginbayes.structure.exact.incumbent import Incumbent, objective_of, plain_choice, search_from
 from marginbayes.structure.exact.instance import Instance, MemoryLimit
-from marginbayes.structure.exact.node import Expansion, Node, Start, Task, expand, plunge
+from marginbayes.structure.exact.node import Expansion, Node, Start, Task, bases_of, expand, plunge
 from marginbayes.structure.exact.proof import Proof, Subtree
 from marginbayes.structure.exact.trace import Point, noted
 from marginbayes.structure.exact.watch import Outcome, Watch
@@ -31,8 +31,9 @@ __all__ = ["Limits", "Search"]
 Ints = NDArray[np.int64]
 
 # Parts that are worked on before the results are put together; and depth first, when some take a hundred times as long
-# as others, parts that are chosen before the first one's result is known. Fixed: threads do not change the course.
-BATCH, AHEAD = 4, 64
+# as others, parts that are chosen before the first one's result is known: one more for so many parts of the tree, and
+# at most. Fixed: threads do not change the course.
+BATCH, MORE_AHEAD, AHEAD = 4, 100, 64
 # Seconds of work on a part from which threads pay: below, they wait for the interpreter more than they work.
 WORTH_THREADS = 5e-3
 # Every part climbs from its rounded shares up to this many parts, later every so many.
@@ -44,8 +45,9 @@ SMALL, LATER, RESTARTS = 40, 64, 2
 ROUNDING = 1e-9
 # So many parts below one are worked on before others come, when there were this many times as many, and at most.
 WIDE, DEEP = 200, 3000
-# Depth first pays, what it needs being compiled at its first use, in searches that have taken so many seconds.
-PAYS = 5.0
+# Depth first pays, what it needs being compiled at its first use, in searches that have taken so many seconds. With
+# more rows than this its relaxations take thousands of steps.
+PAYS, MANY_ROWS = 5.0, 100_000
 NO_SLOTS, NO_SHARES = np.empty(0, np.int32), np.empty(0, np.float32)
 NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
 
@@ -103,6 +105,11 @@ class Search:
     def _likely(self) -> float:
         """Seconds that a part takes by its own, as a guess that does not hang on the clock."""
         return 1e-8 * self.instance.n_rows * self.instance.allowed.size
+
+    @property
+    def _should_dive(self) -> bool:
+        large = self.nodes >= SMALL and self.nodes * self._likely >= PAYS
+        return large and self.instance.n_rows <= MANY_ROWS
 
     @property
     def elapsed(self) -> float:
@@ -196,7 +203,7 @@ class Search:
                 tick()
             while (status := self._status(limits)) is None:
                 before = self.nodes
-                if not self.dives and before >= SMALL and before * self._likely >= PAYS:
+                if not self.dives and self._should_dive:
                     self.doing = "compiling for a large search"
                     tick()
                     limits, self.doing = self._begin_to_dive(limits, watch), ""
@@ -291,7 +298,8 @@ class Search:
         has to wait for others, and all that is on record is never older than one of these tasks.
         """
         cutoff, parts = self._cutoff(limits), min(1 + self.nodes // WIDE, DEEP)
-        while self.heap and len(self.tasks) < AHEAD and -self.heap[0][0] > cutoff:
+        ahead = min(BATCH + self.nodes // MORE_AHEAD, AHEAD)
+        while self.heap and len(self.tasks) < ahead and -self.heap[0][0] > cutoff:
             self.tasks.append(Task(self._pop(), cutoff, parts, self._climbs(self.nodes + len(self.tasks))))
         for task in list(self.tasks)[len(self.begun) :]:
             self.begun.append(watch.begin(partial(self._plunge, task)))
@@ -328,12 +336,13 @@ class Search:
         if out.objective > self.incumbent.objective:
             self.incumbent = Incumbent(node.top, out.choice, out.objective)
         starts = {-1: node.start}
-        for part, by, bound, allowed in zip(out.open_part, out.open_by, out.open_bound, out.open_allowed, strict=True):
+        bases, opened = bases_of(out), zip(out.open_part, out.open_by, out.open_bound, out.open_allowed, strict=True)
+        for (part, by, bound, allowed), basis in zip(opened, bases, strict=True):
             if by not in starts:
                 rows = slice(out.start[by], out.start[by + 1])
                 known = Multipliers(out.rows[rows].copy(), out.shares[rows].copy())
                 self.proof.remember(known, place + int(by))
-                starts[by] = Start(NO_SLOTS, NO_SHARES, known, out.clusters)
+                starts[by] = Start(NO_SLOTS, NO_SHARES, known, out.clusters, basis)
             number = node.part if part < 0 else first + int(part)
             self.push(Node.of(number, node.top, allowed, float(bound), starts[by]))
 
