@@ -235,6 +235,39 @@ def _nothing(n: int) -> Vertex:
 
 
 @njit(cache=True, nogil=True)
+def _first_bench(
+    space: Space, of: Problem, allowed: Flags, clusters: Flags, given: Multipliers, known: Basis
+) -> tuple[Bench, bool]:
+    """Where the part that is given is worked on, and whether memory is enough."""
+    n, k = allowed.shape
+    columns = allowed.copy()
+    columns.reshape(n * k)[known.tight] = True
+    sheet = make_sheet(of.base, space.gamma * space.total, columns, clusters)
+    bench = new_bench(sheet, n, len(space.data.weights), space.rivals)
+    fits = bool(fill(space, given.rows.astype(np.int64)) and begin(space, sheet, n, given, known, allowed, bench.at))
+    if fits:
+        fits = bool(look_at(space, sheet, bench.near, first_samples(space, sheet, n, given, bench.at)))
+    return bench, fits
+
+
+@njit(cache=True, nogil=True)
+def _bases(space: Space, benches: list[Bench], waiting: list[Waiting], here: bool, n: int) -> tuple[list[Basis], Flags]:
+    """The basis of every part that waits, and the clusters that occur in one."""
+    sheet, vertices = benches[0].sheet, [piece.vertex for piece in waiting]
+    if here:
+        vertices[-1] = snapshot(benches[-1].at, n)
+    used = np.zeros(sheet.number[0], np.bool_)
+    for vertex in vertices:
+        use_clusters(vertex, n, used)
+    places = np.cumsum(used) - 1
+    bases = [basis_of(space, benches[0].sheet, _nothing(n), n, places)]
+    bases.pop()
+    for piece, vertex in zip(waiting, vertices):  # noqa: B905 - compiled code knows no `strict`
+        bases.append(basis_of(space, benches[piece.bench].sheet, vertex, n, places))
+    return bases, sheet.clusters[: len(used)][used]
+
+
+@njit(cache=True, nogil=True)
 def dive(
     space: Space,
     of: Problem,
@@ -256,15 +289,10 @@ def dive(
     (n, k), rows = allowed.shape, len(space.filled)
     log, values, constant = new_log(budget, n, k), np.zeros((n, k)), np.inf
     desk = _new_desk(n, k, rows)
-    columns = allowed.copy()
-    columns.reshape(n * k)[known.tight] = True
-    sheet = make_sheet(of.base, space.gamma * space.total, columns, clusters)
-    benches = [new_bench(sheet, n, len(space.data.weights), space.rivals)]
-    at = benches[0].at
-    fits = bool(fill(space, given.rows.astype(np.int64)) and begin(space, sheet, n, given, known, allowed, at))
+    bench, fits = _first_bench(space, of, allowed, clusters, given, known)
+    benches = [bench]
     if fits:
         constant = evaluate(space, of.base, given, values)
-        fits = look_at(space, sheet, benches[0].near, first_samples(space, sheet, n, given, at))
     bound = constant + option_bound(values, allowed, desk.chosen, np.empty((0, k)))
     waiting, kept = [Waiting(-1, -1, bound, constant, values, allowed.copy(), 0, _nothing(n))], [given]
     kept.pop()
@@ -303,20 +331,3 @@ def dive(
     bases, used = _bases(space, benches, waiting, here, n)
     found: Dived = result(fits, log, kept, waiting, bases, used)
     return found
-
-
-@njit(cache=True, nogil=True)
-def _bases(space: Space, benches: list[Bench], waiting: list[Waiting], here: bool, n: int) -> tuple[list[Basis], Flags]:
-    """The basis of every part that waits, and the clusters that occur in one."""
-    sheet, vertices = benches[0].sheet, [piece.vertex for piece in waiting]
-    if here:
-        vertices[-1] = snapshot(benches[-1].at, n)
-    used = np.zeros(sheet.number[0], np.bool_)
-    for vertex in vertices:
-        use_clusters(vertex, n, used)
-    places = np.cumsum(used) - 1
-    bases = [basis_of(space, benches[0].sheet, _nothing(n), n, places)]
-    bases.pop()
-    for piece, vertex in zip(waiting, vertices):  # noqa: B905 - compiled code knows no `strict`
-        bases.append(basis_of(space, benches[piece.bench].sheet, vertex, n, places))
-    return bases, sheet.clusters[: len(used)][used]

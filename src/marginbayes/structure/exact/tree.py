@@ -30,9 +30,8 @@ __all__ = ["Limits", "Search"]
 
 Ints = NDArray[np.int64]
 
-# Parts that are worked on before the results are put together; and depth first, when some take a hundred times as long
-# as others, parts that are chosen before the first one's result is known: one more for so many parts of the tree, and
-# at most. Fixed: threads do not change the course.
+# Parts that are worked on before the results are put together; and depth first, parts that are chosen before the first
+# one's result is known: one more for so many parts of the tree, and at most. Fixed: threads do not change the course.
 BATCH, MORE_AHEAD, AHEAD = 4, 100, 64
 # Seconds of work on a part from which threads pay: below, they wait for the interpreter more than they work.
 WORTH_THREADS = 5e-3
@@ -43,10 +42,10 @@ EAGER, SELDOM = 16, 8
 SMALL, LATER, RESTARTS = 40, 64, 2
 # Less than this, relative to the weight of the rows, is the rounding of a sum over them, which verification allows.
 ROUNDING = 1e-9
-# So many parts below one are worked on before others come, when there were this many times as many, and at most.
-WIDE, DEEP = 200, 3000
-# Depth first pays, what it needs being compiled at its first use, in searches that have taken so many seconds. With
-# more rows than this its relaxations take thousands of steps.
+# So many parts below one are worked on before others come, when there were this many times as many (or so many for each
+# second that a part takes by its own, if that is more), and at most.
+WIDE, SLOW, DEEP = 200, 15_000, 3000
+# Depth first pays, what it needs being compiled at its first use, in searches of so many seconds; not with more rows.
 PAYS, MANY_ROWS = 5.0, 100_000
 NO_SLOTS, NO_SHARES = np.empty(0, np.int32), np.empty(0, np.float32)
 NOTHING = Multipliers(np.empty(0, np.int32), np.empty(0, np.int32))
@@ -108,8 +107,7 @@ class Search:
 
     @property
     def _should_dive(self) -> bool:
-        large = self.nodes >= SMALL and self.nodes * self._likely >= PAYS
-        return large and self.instance.n_rows <= MANY_ROWS
+        return self.instance.n_rows <= MANY_ROWS and self.nodes >= SMALL and self.nodes * self._likely >= PAYS
 
     @property
     def elapsed(self) -> float:
@@ -297,8 +295,8 @@ class Search:
         The further the larger the tree is: few parts wait then, and a relaxation goes on from the one above. No thread
         has to wait for others, and all that is on record is never older than one of these tasks.
         """
-        cutoff, parts = self._cutoff(limits), min(1 + self.nodes // WIDE, DEEP)
-        ahead = min(BATCH + self.nodes // MORE_AHEAD, AHEAD)
+        cutoff, ahead = self._cutoff(limits), min(BATCH + self.nodes // MORE_AHEAD, AHEAD)
+        parts = min(1 + int(self.nodes / max(WIDE, SLOW * self._likely)), DEEP)
         while self.heap and len(self.tasks) < ahead and -self.heap[0][0] > cutoff:
             self.tasks.append(Task(self._pop(), cutoff, parts, self._climbs(self.nodes + len(self.tasks))))
         for task in list(self.tasks)[len(self.begun) :]:
