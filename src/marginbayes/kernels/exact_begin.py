@@ -118,7 +118,7 @@ def _found_again(space: Space, sheet: Sheet, n: int, known: Basis, at: Vertex) -
     at.size[0], at.tight[:d], at.cost[:n] = d, np.searchsorted(sheet.slots, known.tight), 1.0
     at.is_tight[at.tight[:d]] = True
     for z in range(n, d):
-        row: int = known.free[z - n]
+        row = int(known.free[z - n])
         if row >= len(space.filled):
             row += CLUSTER - len(space.filled)
             if row - CLUSTER >= sheet.number[0]:

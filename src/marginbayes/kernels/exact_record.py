@@ -178,7 +178,9 @@ def result(
     for w in range(len(waiting)):
         open_part[w], open_by[w], open_bound[w] = waiting[w].part, waiting[w].by, waiting[w].bound
         open_allowed[w] = waiting[w].allowed
-    size, free = np.array([len(own.tight) for own in bases]), np.array([len(own.free) for own in bases])
+    size, free = np.empty(len(bases), np.int64), np.empty(len(bases), np.int64)
+    for w in range(len(bases)):
+        size[w], free[w] = len(bases[w].tight), len(bases[w].free)
     tight, at = np.empty(size.sum(), np.int32), 0
     open_free, references, place = np.empty(free.sum(), np.int32), np.empty(free.sum(), np.int32), 0
     for w in range(len(bases)):
