@@ -14,7 +14,7 @@ from marginbayes.data.rows import Rows
 from marginbayes.data.schema import Schema, Variable
 from marginbayes.structure import Constraints
 
-__all__ = ["all_structures", "best_structure", "random_problem", "soft_margin"]
+__all__ = ["acyclic_choices", "all_structures", "best_structure", "random_problem", "soft_margin"]
 
 Parents = tuple[tuple[int, ...], ...]
 
@@ -141,3 +141,17 @@ def best_structure(
         for parents in all_structures(len(schema.names) - 1, k, class_parents)
         if constraints is None or obeys(parents, schema.names, constraints)
     )
+
+
+def acyclic_choices(options: Any) -> Iterator[tuple[int, ...]]:
+    """All acyclic choices of one option for each feature."""
+    for choice in product(*(np.flatnonzero(own).tolist() for own in options)):
+        if all(not _returns(choice, i) for i in range(len(choice))):
+            yield choice
+
+
+def _returns(choice: Sequence[int], i: int) -> bool:
+    node, steps = choice[i] - 2, 0
+    while node >= 0 and node != i and steps <= len(choice):
+        node, steps = choice[node] - 2, steps + 1
+    return node >= 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import copy
 import json
-from itertools import product
 
 import numpy as np
 import pytest
@@ -13,9 +12,14 @@ import pytest
 from marginbayes.structure import Constraints
 from marginbayes.structure.exact import node
 from marginbayes.structure.exact.learner import ExactMargin
-from marginbayes.verification import CertificateError, exact_margin_linear, verify
+from marginbayes.verification import (
+    CertificateError,
+    exact_margin_bound,
+    exact_margin_linear,
+    exact_margin_record,
+    verify,
+)
 from marginbayes.verification.document import seal
-from marginbayes.verification.exact_margin_branching import best_branching
 from tests.oracles import records
 from tests.oracles.exact import random_problem
 
@@ -228,11 +232,30 @@ def test_multipliers_are_found_in_any_block(proved) -> None:
 def test_what_is_kept_or_computed_together_changes_no_bound(proved, monkeypatch: pytest.MonkeyPatch) -> None:
     document, rows = proved
     found = verify(document, rows.codes)
-    for name, value in (("ALONE", 1), ("ALONE", 10**9), ("AT_ONCE", 1), ("VALUE_BYTES", 0), ("BLOCK_BYTES", 0)):
-        monkeypatch.setattr(exact_margin_linear, name, value)
+    for module, name, value in (
+        (exact_margin_linear, "AT_ONCE", 1),
+        (exact_margin_linear, "BLOCK_BYTES", 0),
+        (exact_margin_linear, "FIRST_BYTES", 0),
+        (exact_margin_linear, "BASE_BYTES", 0),
+        (exact_margin_bound, "KEPT_BYTES", 0),
+        (exact_margin_record, "OPTIONS", 1),
+        (exact_margin_record, "PARTS", 1),
+        (exact_margin_record, "PARTS", 7),
+    ):
+        monkeypatch.setattr(module, name, value)
         assert verify(document, rows.codes).bound == pytest.approx(found.bound, rel=1e-12)
         loose = changed(document, "bound", to=found.bound - 1e-4)
         refuse(loose, rows, "only the bound .* is proved")
+
+
+def test_progress_is_told_up_to_the_last_part(proved, monkeypatch: pytest.MonkeyPatch) -> None:
+    document, rows = proved
+    monkeypatch.setattr(exact_margin_record, "PARTS", 5)
+    told: list[tuple[int, int]] = []
+    assert verify(document, rows.codes, progress=lambda *done: told.append(done)) == verify(document, rows.codes)
+    count = told[-1][1]
+    assert told == [(min(done, count), count) for done in range(5, count + 5, 5)]
+    assert len(told) > 2
 
 
 def test_a_packed_record_is_short(proved, earlier) -> None:
@@ -326,33 +349,6 @@ def test_other_data_are_refused(proved) -> None:
     with pytest.raises(CertificateError, match="the objective is"):
         verify(document, codes)
     refuse(document, rows, "the rows weigh 120.0, not 80.0", np.full(len(rows), 1.5))
-
-
-def test_the_branching_of_the_check_is_the_best_of_all() -> None:
-    rng = np.random.default_rng(0)
-    for trial in range(60):
-        n = int(rng.integers(1, 5))
-        values, options = rng.normal(size=(n, n + 2)).round(trial % 2 * 3), rng.random((n, n + 2)) < 0.8
-        options[np.arange(n), np.arange(n) + 2] = False
-        best = max(
-            (
-                sum(values[i, o] for i, o in enumerate(choice))
-                for choice in product(*(np.flatnonzero(line) for line in options))
-                if _acyclic(choice)
-            ),
-            default=-np.inf,
-        )
-        assert best_branching(values, options) == pytest.approx(best, abs=1e-9)
-
-
-def _acyclic(choice) -> bool:
-    for i in range(len(choice)):
-        node, steps = i, 0
-        while choice[node] >= 2 and steps <= len(choice):
-            node, steps = choice[node] - 2, steps + 1
-        if steps > len(choice):
-            return False
-    return True
 
 
 def test_records_are_read_as_earlier_versions_wrote_them(proved, earlier) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -13,48 +11,9 @@ from marginbayes.structure.exact.learner import ExactMargin
 from marginbayes.verification import CertificateError, verify
 from marginbayes.verification.document import seal
 from marginbayes.verification.exact_margin_bound import Margins, merged
-from marginbayes.verification.exact_margin_branching import best_branching, option_costs
 from marginbayes.verification.exact_margin_list import best_unbounded
 from tests.oracles import records
-from tests.oracles.exact import all_structures, random_problem, soft_margin
-
-
-def choices(options):
-    """All acyclic choices of one option for each feature."""
-    for choice in product(*(np.flatnonzero(own).tolist() for own in options)):
-        if all(not _returns(choice, i) for i in range(len(choice))):
-            yield choice
-
-
-def _returns(choice, i) -> bool:
-    node, steps = choice[i] - 2, 0
-    while node >= 0 and node != i and steps <= len(choice):
-        node, steps = choice[node] - 2, steps + 1
-    return node >= 0
-
-
-def random_options(rng, n):
-    options = rng.random((n, n + 2)) < 0.7
-    options[:, 1] |= ~options.any(axis=1)
-    options[np.arange(n), np.arange(n) + 2] = False
-    return options
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_no_structure_is_worth_more_than_the_best_less_what_its_options_cost(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 6))
-    values, options = rng.normal(size=(n, n + 2)).round(int(rng.integers(0, 3))), random_options(rng, n)
-    best, costs = option_costs(values, options)
-    assert best == pytest.approx(best_branching(values, options), abs=1e-12)
-    assert (costs[options] >= -1e-12).all()
-    assert np.isinf(costs[~options]).all()
-    slacks = []
-    for choice in choices(options):
-        own = np.arange(n), list(choice)
-        slacks.append(best - costs[own].sum() - values[own].sum())
-    assert min(slacks, default=0.0) >= -1e-12
-    assert (best == -np.inf) == (not slacks)
+from tests.oracles.exact import acyclic_choices, all_structures, random_problem, soft_margin
 
 
 def instance_of(seed: int, margin: str):
@@ -83,10 +42,10 @@ def test_both_lists_find_the_best_structure_that_multipliers_do_not_bound(seed: 
     share = rng.random(margins.n_rows)
     share *= rng.random(len(margins.weights))[sample] / np.bincount(sample, share)[sample]
     used = margins.weights[sample] * share
-    values = margins.values(np.arange(margins.n_rows), used)
-    constant = instance.gamma * (margins.weights.sum() - used.sum()) + float(used @ margins.base(()))
     options = instance.root(0)
-    bounds = {c: constant + values[np.arange(len(c)), list(c)].sum() for c in choices(options)}
+    values = margins.values(np.arange(margins.n_rows), used, np.arange(options.size)).reshape(options.shape)
+    constant = instance.gamma * (margins.weights.sum() - used.sum()) + float(used @ margins.base(()))
+    bounds = {c: constant + values[np.arange(len(c)), list(c)].sum() for c in acyclic_choices(options)}
     assert all(bounds[c] >= known[c] - 1e-9 for c in bounds)
     for cutoff in np.quantile(list(known.values()), [0.3, 0.9, 0.99, 1.0]) - 1e-9:
         best = max(known[c] for c in bounds if bounds[c] > cutoff)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,8 +63,8 @@ def verify(
         schema = _schema(document, certificate)
         table = read_data(data, Reading(separator, encoding, decimal), _texts(schema))
         columns, weights = _columns(schema, table, target, weight, class_weight)
-        with working(f"verifying {certificate}"):
-            report = _verified(document, columns, weights)
+        with working(f"verifying {certificate}") as tell:
+            report = _verified(document, columns, weights, lambda done, of: tell(f"{done} of {of} parts"))
     except CertificateError as error:
         output().print(f"refused: {printable(error)}", soft_wrap=True)
         raise typer.Exit(REFUSED) from None
@@ -76,13 +76,16 @@ def verify(
 
 
 def _verified(
-    document: Mapping[str, Any], columns: dict[str, list[Any]], weights: NDArray[np.float64] | None
+    document: Mapping[str, Any],
+    columns: dict[str, list[Any]],
+    weights: NDArray[np.float64] | None,
+    progress: Callable[[int, int], None],
 ) -> Report:
     """What a certificate proves about a table; a refusal asks the question that comes first."""
     from marginbayes.verification import CertificateError, verify_table
 
     try:
-        return verify_table(document, columns, weights)
+        return verify_table(document, columns, weights, progress=progress)
     except CertificateError as error:
         raise CertificateError(f"{error} (is this the table that it was made from?)") from None
 

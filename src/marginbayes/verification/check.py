@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ MOST_LEVELS = 1_000_000
 # of checks puts its own here.
 Check = Callable[[Mapping[str, Any], NDArray[np.int64], NDArray[np.float64]], tuple[float, float]]
 CHECKS: dict[str, Check] = {}
+# Told how many parts of the evidence are checked, and of how many; some evidence takes hours.
+Progress = Callable[[int, int], None]
+# Checks that have more to say than that they are done, which take what they shall tell by the name of `progress`.
+TELLING: dict[str, Callable[..., tuple[float, float]]] = {}
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Report:
     gap: float
 
 
-def verify(document: Mapping[str, Any], codes: Any, weights: Any = None) -> Report:
+def verify(document: Mapping[str, Any], codes: Any, weights: Any = None, *, progress: Progress | None = None) -> Report:
     """Objective and bound, computed anew; raises `CertificateError` where the certificate does not hold.
 
     Parameters
@@ -47,6 +52,9 @@ def verify(document: Mapping[str, Any], codes: Any, weights: Any = None) -> Repo
         Encoded data, the class first, as in `Rows.codes`.
     weights : array of shape (rows,), default=None
         Weight of each row; all 1 by default.
+    progress : callable or None, default=None
+        Called now and then with how many parts of the evidence are checked, and of how many; only the evidence of a
+        search for an exact margin has so many that it is told.
     """
     check_document(document)
     codes = np.asarray(codes, np.int64)
@@ -59,7 +67,10 @@ def verify(document: Mapping[str, Any], codes: Any, weights: Any = None) -> Repo
         there = weights > 0  # for every learner a row of weight zero is as if absent
         codes, weights = codes[:, there], weights[there]
         with np.errstate(all="ignore"):  # numbers that run over prove nothing, and are refused
-            objective, bound = CHECKS[kind](document, codes, weights)
+            check = CHECKS[kind]
+            if progress is not None and kind in TELLING:
+                check = partial(TELLING[kind], progress=progress)
+            objective, bound = check(document, codes, weights)
         return _compared(document, objective, bound, float(weights.sum()))
     except CertificateError:
         raise
@@ -67,7 +78,13 @@ def verify(document: Mapping[str, Any], codes: Any, weights: Any = None) -> Repo
         raise CertificateError(f"the evidence cannot be read: {type(error).__name__} {error}") from None
 
 
-def verify_table(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any]], weights: Any = None) -> Report:
+def verify_table(
+    document: Mapping[str, Any],
+    columns: Mapping[str, Sequence[Any]],
+    weights: Any = None,
+    *,
+    progress: Progress | None = None,
+) -> Report:
     """The same for a table as it was read: cells by column name, encoded by the schema in the certificate."""
     check_document(document)
     if document["schema"] is None:
@@ -80,7 +97,7 @@ def verify_table(document: Mapping[str, Any], columns: Mapping[str, Sequence[Any
     counts = np.ones(codes.shape[1], bool) if weights is None else np.asarray(weights, np.float64) > 0
     for variable, own in zip(schema, codes, strict=True):
         check_known(variable, columns[variable["name"]], own, counts)
-    return verify(document, codes, weights)
+    return verify(document, codes, weights, progress=progress)
 
 
 def _label_levels(document: Mapping[str, Any]) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginbayes.verification.check import CHECKS
+from marginbayes.verification.check import CHECKS, TELLING, Progress
 from marginbayes.verification.document import CertificateError, check_sense, whole
 from marginbayes.verification.exact_margin_bound import Margins, check_weight, merged
 from marginbayes.verification.exact_margin_list import best_unbounded
@@ -31,7 +31,9 @@ KEYS = {
 }  # fmt: skip
 
 
-def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats) -> tuple[float, float]:
+def check_exact_margin(
+    document: Mapping[str, Any], codes: NDArray[np.int64], weights: Floats, progress: Progress | None = None
+) -> tuple[float, float]:
     """Soft margin of the structure in the certificate, and the bound that its record proves."""
     claim = document["evidence"]
     if claim.keys() != KEYS:
@@ -47,7 +49,7 @@ def check_exact_margin(document: Mapping[str, Any], codes: NDArray[np.int64], we
     objective = _objective(claim, margins, tops, allowed)
     _leave_out(claim["redundant"], margins, allowed)
     bounds = Bounds(margins, float(document["bound"]), best_unbounded)
-    check_record(claim["proof"], [(top, _root(top, allowed)) for top in tops], bounds)
+    check_record(claim["proof"], tops, lambda top: _root(top, allowed), bounds, progress)
     return objective, max(objective, bounds.largest)
 
 
@@ -153,4 +155,4 @@ def _leave_out(redundant: Sequence[Sequence[int]], margins: Margins, allowed: Fl
         raise CertificateError("an option was left out for the sake of another one that was left out, too")
 
 
-CHECKS["exact-margin"] = check_exact_margin
+CHECKS["exact-margin"] = TELLING["exact-margin"] = check_exact_margin

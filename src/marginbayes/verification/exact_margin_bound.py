@@ -62,7 +62,6 @@ class Margins:
         self.rivals = 1 if self.binary else self.cards[0] - 1
         self.n_rows, self.n = len(weights) * self.rivals, len(codes) - 1
         self._tables: dict[tuple[int, int], Floats] = {}
-        self._bases: dict[tuple[int, ...], Floats] = {}
         self._dense: Floats | None = None
 
     def objective(self, top: tuple[int, ...], choice: Sequence[int]) -> float:
@@ -77,9 +76,16 @@ class Margins:
 
     def base(self, top: tuple[int, ...]) -> Floats:
         """What the class alone, given its parents, adds to every row."""
-        if top not in self._bases:
-            self._bases = {top: self._base(top)}
-        return self._bases[top]
+        counts = self._counts(top)
+        for axis in range(len(top)):
+            np.moveaxis(counts, axis, 0)[-1] = counts.sum(axis=axis)
+        # The sum over the classes is the same for both sides of a difference.
+        table = np.log(counts + self.smoothing)
+        if self.binary:
+            table -= np.log(np.maximum(counts.sum(axis=-1, keepdims=True) - counts, 0.0) + self.smoothing)
+        rows = np.arange(self.n_rows)
+        sample = rows // max(self.rivals, 1)
+        return self._difference(table, tuple(self.codes[v, sample] for v in top), rows, sample)
 
     def column(self, i: int, option: int, rows: Ints) -> Floats:
         """What one option adds to some rows."""
@@ -95,25 +101,23 @@ class Margins:
         rows = np.arange(self.n_rows)
         return bool(np.abs(self.column(i, option, rows) - self.column(i, other, rows)).max(initial=0.0) <= 1e-12)
 
-    def values(self, rows: Ints, multipliers: Floats) -> Floats:
-        """For every feature and option, the sum over rows of multiplier times what the option adds.
+    def values(self, rows: Ints, multipliers: Floats, columns: Ints) -> Floats:
+        """For some options, counted through all features, the sum over rows of multiplier times what it adds.
 
         Multipliers of several sets are lines of a matrix; so are then their sums.
         """
-        shape = (*multipliers.shape[:-1], self.n, self.n + 2)
-        if 8.0 * self.n_rows * self.n * (self.n + 2) <= KEPT_BYTES:
-            if self._dense is None:
-                self._dense = self._columns(np.arange(self.n_rows))
-            return np.asarray((multipliers @ self._dense[rows]).reshape(shape))
-        return np.asarray((multipliers @ self._columns(rows)).reshape(shape))
+        if 8.0 * self.n_rows * self.n * (self.n + 2) > KEPT_BYTES:
+            return np.asarray(multipliers @ self._columns(rows, columns))
+        if self._dense is None:
+            self._dense = self._columns(np.arange(self.n_rows), np.arange(self.n * (self.n + 2)))
+        return np.asarray(multipliers @ self._dense.take(rows, axis=0).take(columns, axis=1))
 
-    def _columns(self, rows: Ints) -> Floats:
-        out = np.zeros((len(rows), self.n, self.n + 2))
-        for i in range(self.n):
-            for option in range(1, self.n + 2):
-                if option != 2 + i:
-                    out[:, i, option] = self.column(i, option, rows)
-        return out.reshape(len(rows), self.n * (self.n + 2))
+    def _columns(self, rows: Ints, columns: Ints) -> Floats:
+        out = np.zeros((len(rows), len(columns)))
+        for place, (i, option) in enumerate(zip(*divmod(columns, self.n + 2), strict=True)):
+            if option != 2 + i:
+                out[:, place] = self.column(int(i), int(option), rows)
+        return out
 
     def _difference(self, table: Floats, cells: tuple[Ints, ...], rows: Ints, sample: Ints) -> Floats:
         own = self.codes[0, sample]
@@ -146,15 +150,3 @@ class Margins:
         out = np.zeros_like(counts)
         out[:-1] = np.log(counts[:-1] + self.smoothing) - np.log(counts[:-1].sum(axis=0) + self.smoothing * levels)
         return out
-
-    def _base(self, top: tuple[int, ...]) -> Floats:
-        counts = self._counts(top)
-        for axis in range(len(top)):
-            np.moveaxis(counts, axis, 0)[-1] = counts.sum(axis=axis)
-        # The sum over the classes is the same for both sides of a difference.
-        table = np.log(counts + self.smoothing)
-        if self.binary:
-            table -= np.log(np.maximum(counts.sum(axis=-1, keepdims=True) - counts, 0.0) + self.smoothing)
-        rows = np.arange(self.n_rows)
-        sample = rows // max(self.rivals, 1)
-        return self._difference(table, tuple(self.codes[v, sample] for v in top), rows, sample)

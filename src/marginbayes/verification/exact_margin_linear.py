@@ -1,13 +1,14 @@
-"""What multipliers of a record make of the objective, computed when it is asked for and kept for a while.
+"""What multipliers of a record make of the objective, computed for many parts of it at a time.
 
-Nearby parts of a record use the same few multipliers, and multipliers that were made together are used together. So
-once several of a block were asked for, all of the block are evaluated in one product of matrices.
+Parts that are near each other in a record use multipliers that are near each other, which differ by few rows, and have
+few options left. So what they ask for is computed together: one product of matrices for a block and class parents.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,106 +17,101 @@ from marginbayes.verification.document import CertificateError
 from marginbayes.verification.exact_margin_bound import Margins
 from marginbayes.verification.exact_margin_packed import SETS, WHOLE, Record, Shares
 
-__all__ = ["LinearFunctions"]
+__all__ = ["Linear", "LinearFunctions"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.integer[Any]]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Top = tuple[int, ...]
 
-# Bytes of blocks, and of values, that are kept.
-BLOCK_BYTES, VALUE_BYTES = 1 << 29, 1 << 29
-CONSTANTS = 1 << 16
-# Multipliers of a block that are evaluated one by one before all are at once, which takes as long as two or three.
-ALONE = 2
+# Bytes of blocks, of values of their first multipliers, and of what class parents add to all rows, that are kept.
+BLOCK_BYTES, FIRST_BYTES, BASE_BYTES = 1 << 29, 1 << 27, 1 << 28
 # Numbers of a matrix of multipliers that is made at a time.
 AT_ONCE = 1 << 22
+
+
+class Linear(NamedTuple):
+    """Sums over options that bound soft margins: a constant, and a value [feature, option], for each that was asked."""
+
+    constants: Floats
+    values: Floats
+
+    def only(self, which: Ints | list[int]) -> Linear:
+        """Some of them."""
+        return Linear(self.constants[which], self.values[which])
 
 
 class LinearFunctions:
     """For multipliers and class parents: a constant, and a value for each feature and option."""
 
-    def __init__(self, record: Record, margins: Margins) -> None:
-        self.record, self.margins = record, margins
-        self._blocks = _Recent(BLOCK_BYTES)
-        self._values = _Recent(VALUE_BYTES)
-        self._constants: dict[tuple[int, Top], float] = {}
-        self._alone: dict[int, int] = {}
+    def __init__(self, record: Record, margins: Margins, tops: Sequence[Top]) -> None:
+        self.record, self.margins, self.tops = record, margins, tops
+        self._weight = float(margins.weights.sum())
+        self._blocks, self._firsts, self._bases = (_Recent(most) for most in (BLOCK_BYTES, FIRST_BYTES, BASE_BYTES))
         self._unread = set(range(-(-record.sets // SETS)))
 
-    def of(self, position: int, top: Top) -> tuple[float, Floats]:
-        """Constant and values, of multipliers that the record has."""
-        values, constant = self._values_of(position), self._constants.get((position, top))
-        if constant is None:
-            constant = self._constant(*self._multipliers(position), top)
-            if len(self._constants) >= CONSTANTS:
-                self._constants.clear()
-            self._constants[position, top] = constant
-        return constant, values
+    def of(self, positions: Ints, problems: Ints, options: Flags) -> Linear:
+        """For multipliers that the record has and problems; values are right for options that are there."""
+        out = Linear(np.empty(len(positions)), np.zeros(options.shape))
+        order = np.lexsort((positions, problems, positions // SETS))
+        changes = (np.diff(positions[order] // SETS) != 0) | (np.diff(problems[order]) != 0)
+        for own in np.split(order, np.flatnonzero(changes) + 1):
+            number = int(positions[own[0]] // SETS)
+            which, line = np.unique(positions[own] - SETS * number, return_inverse=True)
+            block, columns = self._block(number), np.flatnonzero(options[own].any(axis=0))
+            out.constants[own] = self._constants(_some(block, which), int(problems[own[0]]))[line]
+            first, others = self._first(number), _some(block, np.union1d(which, [0]))
+            values = first[columns] + self._differences(others, columns)[-len(which) :]
+            out.values.reshape(len(positions), -1)[own[:, None], columns] = values[line]
+        if not (np.isfinite(out.constants).all() and np.isfinite(out.values).all()):
+            raise CertificateError("the multipliers of a part of the record bound nothing")
+        return out
 
     def read_all(self) -> None:
         """Read what nobody asked for, too: a damaged record is refused."""
         for number in sorted(self._unread):
             self._block(number)
 
-    def _values_of(self, position: int) -> Floats:
-        number, own = divmod(position, SETS)
-        together = self._values.get((number, None))
-        if together is not None:
-            return np.asarray(together[own])
-        alone = self._values.get((number, own))
-        if alone is not None:
-            return np.asarray(alone)
-        self._alone[number] = self._alone.get(number, 0) + 1
-        if self._alone[number] >= ALONE:
-            del self._alone[number]
-            found = self._evaluated(self._block(number))
-            self._values.put((number, None), found, found.nbytes)
-            return np.asarray(found[own])
-        values = self._finite(self.margins.values(*self._multipliers(position)))
-        self._values.put((number, own), values, values.nbytes)
-        return values
+    def _first(self, number: int) -> Floats:
+        """Values of the first multipliers of a block."""
+        found: Floats | None = self._firsts.get(number)
+        if found is None:
+            one, margins = _some(self._block(number), np.zeros(1, np.int64)), self.margins
+            found = margins.values(one.rows, self._amounts(one), np.arange(margins.n * (margins.n + 2)))
+            self._firsts.put(number, found, found.nbytes)
+        return found
 
-    def _evaluated(self, block: Shares) -> Floats:
-        """Values of all multipliers of a block: the first, and what the others differ by, which is mostly few rows."""
-        amounts = self._amounts(block)
-        rows, column = np.unique(block.rows, return_inverse=True)
-        line = np.repeat(np.arange(len(block.sizes)), block.sizes)
-        total = np.zeros((len(block.sizes), self.margins.n, self.margins.n + 2))
-        step = max(1, AT_ONCE // len(block.sizes))
+    def _differences(self, shares: Shares, columns: Ints) -> Floats:
+        """By how much values of sets of multipliers differ from those of the first, with which few rows differ."""
+        amounts, count = self._amounts(shares), len(shares.sizes)
+        there = np.zeros(self.margins.n_rows, bool)
+        there[shares.rows] = True
+        rows, column = np.flatnonzero(there), (np.cumsum(there) - 1)[shares.rows]
+        line = np.repeat(np.arange(count), shares.sizes)
+        total = np.zeros((count, len(columns)))
+        step = max(1, AT_ONCE // count)
         for begin in range(0, len(rows), step):
-            here = (column >= begin) & (column < begin + step)
+            here = slice(None) if step >= len(rows) else np.flatnonzero((column >= begin) & (column < begin + step))
             own = rows[begin : begin + step]
-            matrix = np.zeros((len(block.sizes), len(own)))
+            matrix = np.zeros((count, len(own)))
             matrix[line[here], column[here] - begin] = amounts[here]
-            first = matrix[0].copy()
-            matrix -= first
-            total += self.margins.values(own[first != 0.0], first[first != 0.0])
-            differs = matrix.any(axis=0)
-            total += self.margins.values(own[differs], matrix[:, differs])
-        return self._finite(total)
+            matrix -= matrix[0].copy()
+            differs = np.flatnonzero(matrix.any(axis=0))
+            total += self.margins.values(own[differs], matrix[:, differs], columns)
+        return total
 
-    def _finite(self, values: Floats) -> Floats:
-        if not np.isfinite(values).all():
-            raise CertificateError("the multipliers of a part of the record bound nothing")
-        return values
+    def _constants(self, shares: Shares, problem: int) -> Floats:
+        """What is not used of the weights, all of which shares leave something of, and what class parents add."""
+        base = self._bases.get(problem)
+        if base is None:
+            base = self.margins.base(self.tops[problem])
+            self._bases.put(problem, base, base.nbytes)
+        amounts, line = self._amounts(shares), np.repeat(np.arange(len(shares.sizes)), shares.sizes)
+        used, added = (np.bincount(line, amounts * each, len(shares.sizes)) for each in (1.0, base[shares.rows]))
+        return np.asarray(self.margins.gamma * (self._weight - used) + added)
 
-    def _constant(self, rows: Ints, multipliers: Floats, top: Top) -> float:
-        margins = self.margins
-        used = np.bincount(rows // max(margins.rivals, 1), multipliers, len(margins.weights))
-        unused = float(np.maximum(0.0, margins.weights - used).sum())
-        return margins.gamma * unused + float(multipliers @ margins.base(top)[rows])
-
-    def _multipliers(self, position: int) -> tuple[Ints, Floats]:
-        """Rows and multipliers."""
-        number, own = divmod(position, SETS)
-        block = self._block(number)
-        end = int(block.sizes[: own + 1].sum())
-        there = slice(end - int(block.sizes[own]), end)
-        one = Shares(block.sizes[own : own + 1], block.rows[there], block.shares[there])
-        return one.rows, self._amounts(one)
-
-    def _amounts(self, block: Shares) -> Floats:
-        return np.asarray(self.margins.weights[block.rows // max(self.margins.rivals, 1)] * (block.shares / WHOLE))
+    def _amounts(self, shares: Shares) -> Floats:
+        return np.asarray(self.margins.weights[shares.rows // max(self.margins.rivals, 1)] * (shares.shares / WHOLE))
 
     def _block(self, number: int) -> Shares:
         found: Shares | None = self._blocks.get(number)
@@ -126,6 +122,16 @@ class LinearFunctions:
             self._blocks.put(number, found, found.rows.nbytes + found.shares.nbytes)
             self._unread.discard(number)
         return found
+
+
+def _some(block: Shares, which: Ints) -> Shares:
+    """Some of the sets of a block, in ascending order."""
+    if len(which) == len(block.sizes):
+        return block
+    asked = np.zeros(len(block.sizes), bool)
+    asked[which] = True
+    entries = np.repeat(asked, block.sizes)
+    return Shares(block.sizes[which], block.rows[entries], block.shares[entries])
 
 
 def _check_shares(block: Shares, margins: Margins) -> None:

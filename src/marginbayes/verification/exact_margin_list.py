@@ -2,7 +2,7 @@
 
 Multipliers make a value of every option, and the sum of a structure's values bounds its soft margin. Whatever sum is
 above the claimed bound belongs to a structure that has to be looked at.
-A sum is at most that of the best branching less what each option costs (`option_costs`).
+A sum is at most that of the best branching less what each option costs (`OptionCosts`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from marginbayes.verification.document import CertificateError
 from marginbayes.verification.exact_margin_bound import Margins
-from marginbayes.verification.exact_margin_branching import option_costs
+from marginbayes.verification.exact_margin_branching import OptionCosts
 
 __all__ = ["best_unbounded"]
 
@@ -58,10 +58,12 @@ def best_unbounded(
 ) -> float:
     """Bound of the structures with these options: the claim, or the best soft margin of those it does not hold for."""
     (constant, values), rows = linear, np.arange(margins.n_rows)
-    best, costs = option_costs(values, options)
-    budget = constant + best - claimed
+    branching = OptionCosts(values[None], options[None])
+    most, everything = constant + float(branching.totals[0]), np.arange(len(values))
+    budget = most - claimed
     if not budget > 0:
-        return constant + best
+        return most
+    costs = branching.of(np.zeros_like(everything), everything)
     order = np.argsort((costs < budget).sum(axis=1), kind="stable")
     near = [np.flatnonzero(own < budget).tolist() for own in costs]
     columns = {(i, o): margins.column(i, o, rows) for i, own in enumerate(near) for o in own}

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marginbayes.verification.check import Progress
 from marginbayes.verification.document import CertificateError, whole
 from marginbayes.verification.exact_margin_bound import Margins
-from marginbayes.verification.exact_margin_branching import best_branching, option_costs
-from marginbayes.verification.exact_margin_linear import LinearFunctions
+from marginbayes.verification.exact_margin_branching import OptionCosts, best_branchings
+from marginbayes.verification.exact_margin_linear import Linear, LinearFunctions
+from marginbayes.verification.exact_margin_options import Options, Stretch, flags
 from marginbayes.verification.exact_margin_packed import TWICE, Record, read_record
 
 __all__ = ["Bounds", "check_record"]
@@ -29,14 +30,8 @@ Flags = NDArray[np.bool_]
 Top = tuple[int, ...]
 BY = "the position of the multipliers that bound a part of the record"
 
-
-@dataclass
-class Part:
-    """Some of the structures: those of these class parents, with these options."""
-
-    number: int
-    top: Top
-    options: Flags
+# Parts whose options are followed at a time, and options of parts that are bounded at a time.
+PARTS, OPTIONS = 2048, 1 << 19
 
 
 @dataclass
@@ -48,46 +43,69 @@ class Bounds:
     unbounded: Callable[..., float]
     largest: float = -np.inf
 
-    def check(self, linear: tuple[float, Floats], part: Part, listed: bool = False) -> None:
-        """Bound the structures of a part by a linear function; the largest bound is kept."""
-        constant, values = linear
-        if not part.options.any(axis=1).all():
-            return
+    def check(self, linear: Linear, options: Flags, tops: Sequence[Top | None]) -> None:
+        """Bound the structures of parts by linear functions; the largest bound is kept.
+
+        Of parts that are listed there are class parents: what is not bounded of them is looked at.
+        """
+        there = np.asarray(options.any(axis=2)).all(axis=1)
         # Without the ban on cycles the bound is weaker, and at once there; most often it is enough.
-        bound = constant + float(_best(values, part.options).sum())
-        if bound > self.claimed:
-            bound = constant + best_branching(values, part.options)
-        if bound > self.claimed and listed:
-            bound = self.unbounded(self.margins, part.top, linear, part.options, self.claimed)
-        self.keep(bound)
+        bounds = linear.constants + _best(linear.values, options).sum(axis=1)
+        for better in (self._by_branching, self._one_by_one):
+            over = np.flatnonzero(there & (bounds > self.claimed)).tolist()
+            if len(over):
+                bounds[over] = better(bounds[over], linear.only(over), options[over], [tops[i] for i in over])
+        self.keep(bounds[there])
 
-    def keep(self, bound: float) -> None:
-        """This is a bound of some structures."""
-        if np.isnan(bound):
+    def _by_branching(self, _: Floats, linear: Linear, options: Flags, __: Sequence[Top | None]) -> Floats:
+        return linear.constants + best_branchings(linear.values, options)
+
+    def _one_by_one(self, bounds: Floats, linear: Linear, options: Flags, tops: Sequence[Top | None]) -> Floats:
+        found = bounds.copy()
+        for i, top in enumerate(tops):
+            if top is not None:
+                own = float(linear.constants[i]), linear.values[i]
+                found[i] = self.unbounded(self.margins, top, own, options[i], self.claimed)
+        return found
+
+    def keep(self, bounds: Floats) -> None:
+        """These are bounds of some structures."""
+        if np.isnan(bounds).any():
             raise CertificateError("the multipliers of a part of the record bound nothing")
-        self.largest = max(self.largest, bound)
+        self.largest = max(self.largest, float(bounds.max(initial=-np.inf)))
 
 
-def check_record(proof: Mapping[str, Any], problems: Sequence[tuple[Top, Flags]], bounds: Bounds) -> None:
-    """Bound all structures of the problems, one for each set of class parents with the options of its features."""
+def check_record(
+    proof: Mapping[str, Any],
+    tops: Sequence[Top],
+    root: Callable[[Top], Flags],
+    bounds: Bounds,
+    progress: Progress | None = None,
+) -> None:
+    """Bound all structures of the problems: one for each set of class parents, which has options for its features."""
     shape = bounds.margins.n, bounds.margins.n + 2
-    walk = _Walk(read_record(proof, shape), shape, bounds)
+    walk = _Walk(read_record(proof, shape), shape, tops, bounds)
     walk.check_numbers()
     begun = np.flatnonzero(walk.record.parent < 0)
-    if sorted(walk.record.feature[begun].tolist()) != list(range(len(problems))):
+    if sorted(walk.record.feature[begun].tolist()) != list(range(len(tops))):
         raise CertificateError(TWICE)
-    for number in begun.tolist():
-        top, options = problems[walk.record.feature[number]]
-        walk.below(Part(number, top, options.copy()))
+    options = Options(walk.record, shape, lambda own: np.array([root(tops[p]) for p in own], bool).reshape(-1, *shape))
+    count = len(walk.record.parent)
+    for begin in range(0, count, PARTS):
+        end = min(begin + PARTS, count)
+        walk.check_stretch(begin, options.stretch(begin, end))
+        if progress is not None:
+            progress(end, count)
     walk.linear.read_all()
 
 
 class _Walk:
-    """All parts of a record, each before its pieces."""
+    """All parts of a record, in its order."""
 
-    def __init__(self, record: Record, shape: tuple[int, int], bounds: Bounds) -> None:
-        self.record, self.shape, self.bounds = record, shape, bounds
-        self.linear = LinearFunctions(record, bounds.margins)
+    def __init__(self, record: Record, shape: tuple[int, int], tops: Sequence[Top], bounds: Bounds) -> None:
+        self.record, self.shape, self.tops, self.bounds = record, shape, tops, bounds
+        self.linear = LinearFunctions(record, bounds.margins, tops)
+        self.at_a_time = max(1, OPTIONS // (shape[0] * shape[1]))
 
     def check_numbers(self) -> None:
         """Refuse parts and fixes that are not where they should be, and divisions that leave something out."""
@@ -105,9 +123,6 @@ class _Walk:
             part = record.fix_part[fix]
             raise CertificateError(f"a fix in part {part} of the record takes out options that there are not")
         self._check_divisions()
-        # Fixes of a part in the order in which they were made.
-        self.fixes = np.argsort(record.fix_part, kind="stable")
-        self.fix_ends = np.cumsum(np.bincount(record.fix_part, minlength=count))
         self.listed = np.zeros(count, bool)
         self.listed[record.listed] = True
 
@@ -127,72 +142,70 @@ class _Walk:
         for part in record.parent[one[~fine]]:
             raise CertificateError(f"part {part} of the record is divided by options that there are not")
         _check_range(record.closed[numbers == 0], record.sets, BY)
-        self.pairs, self.place = pairs, np.full(count, -1)
-        self.place[record.parent[one]] = np.arange(len(pairs))
+        self.divided = numbers > 0
 
     def _beyond(self, options: NDArray[np.uint8]) -> Flags:
         """Whether sets of options have members that are none."""
         return np.asarray((options[:, -1] >> (self.shape[1] - 1) % 8 >> 1) != 0)
 
-    def below(self, part: Part) -> None:
-        """Bound all that a part holds. Depth first: few parts have options at a time."""
-        waiting = [part]
-        while waiting:
-            part = waiting.pop()
-            self._apply_fixes(part)
-            place = int(self.place[part.number])
-            if place >= 0:
-                waiting += self._pieces(part, self.pairs[place].tolist())
-            else:
-                linear = self.linear.of(int(self.record.closed[part.number]), part.top)
-                self.bounds.check(linear, part, bool(self.listed[part.number]))
+    def check_stretch(self, begin: int, parts: Stretch) -> None:
+        """Bound what fixes take out of some parts, and what is left of those that are not divided."""
+        for own in self._together(parts.group_by):
+            self._check_fixes(parts, own)
+        closed = np.flatnonzero(~self.divided[begin : begin + len(parts.left)])
+        by = self.record.closed[begin + closed].astype(np.int64)
+        for own in self._together(by):
+            places = closed[own]
+            problems, options = parts.problem[places], flags(parts.left[places], self.shape[1])
+            listed = self.listed[begin + places].tolist()
+            tops = [self.tops[problem] if look else None for problem, look in zip(problems, listed, strict=True)]
+            self.bounds.check(self.linear.of(by[own], problems, options), options, tops)
 
-    def _apply_fixes(self, part: Part) -> None:
-        """Options taken out of a part are bounded by themselves, those by the same multipliers together."""
-        end = self.fix_ends[part.number]
-        own = self.fixes[self.fix_ends[part.number - 1] if part.number else 0 : end]
-        if not len(own):
-            return
-        by, features = self.record.fix_by[own], self.record.fix_feature[own]
-        out = self._members(self.record.fix_options[own])
-        changes = [0, *(np.flatnonzero(np.diff(by)) + 1).tolist(), len(own)]
-        for begin, stop in pairwise(changes):
-            linear = self.linear.of(int(by[begin]), part.top)
-            self._check_fixes(linear, part, features[begin:stop], out[begin:stop])
+    def _together(self, by: Ints) -> list[Ints]:
+        """Those that are bounded together: few enough, by multipliers that are near each other."""
+        order = np.argsort(by, kind="stable")
+        return [order[begin : begin + self.at_a_time] for begin in range(0, len(order), self.at_a_time)]
 
-    def _check_fixes(self, linear: tuple[float, Floats], part: Part, features: NDArray[np.int32], out: Flags) -> None:
+    def _check_fixes(self, parts: Stretch, groups: Ints) -> None:
         """Three bounds, each better and slower than the one before, for those that the one before leaves."""
-        (constant, values), claimed = linear, self.bounds.claimed
-        best, taken_out = _best(values, part.options), out & part.options[features]
-        bound = np.full(len(features), -np.inf)
-        if np.isfinite(best).all():  # else there is no structure left
-            confined = np.where(taken_out, values[features], -np.inf).max(axis=1)
-            bound = constant + best.sum() - best[features] + confined
-        if (bound > claimed).any():
-            total, costs = option_costs(values, part.options)
-            cheapest = np.where(taken_out, costs[features], np.inf).min(axis=1)
-            bound = np.where(bound > claimed, constant + total - cheapest, bound)
+        options = flags(parts.before[groups], self.shape[1])
+        linear = self.linear.of(parts.group_by[groups], parts.problem[parts.group_part[groups]], options)
+        fixes, group = _members(parts.fix_group, groups)
+        feature, (constants, values), claimed = parts.fix_feature[fixes], linear, self.bounds.claimed
+        out = flags(parts.fix_out[fixes], self.shape[1])
+        best, taken_out = _best(values, options), out & options[group, feature]
+        bound = constants[group] + best.sum(axis=1)[group] - best[group, feature]
+        bound += np.where(taken_out, values[group, feature], -np.inf).max(axis=1)
+        bound[~np.isfinite(best[group]).all(axis=1)] = -np.inf  # there is no structure left
+        over = np.flatnonzero(bound > claimed)
+        if len(over):
+            own, place = np.unique(group[over], return_inverse=True)
+            found = OptionCosts(values[own], options[own])
+            cheapest = np.where(taken_out[over], found.of(place, feature[over]), np.inf).min(axis=1)
+            bound[over] = constants[group[over]] + found.totals[place] - cheapest
         enough = ~(bound > claimed)
-        self.bounds.keep(float(bound[enough].max(initial=-np.inf)))
-        for feature, gone, fine in zip(features.tolist(), out, enough.tolist(), strict=True):
-            if not fine:
-                options = part.options.copy()
-                options[feature] &= gone
-                self.bounds.check(linear, Part(part.number, part.top, options))
-            part.options[feature] &= ~gone
+        self.bounds.keep(bound[enough])
+        if not enough.all():
+            left = np.flatnonzero(~enough)
+            alone = np.array([_taken_alone(options, group, feature, out, fix) for fix in left.tolist()])
+            self.bounds.check(linear.only(group[left]), alone, [None] * len(left))
 
-    def _pieces(self, part: Part, numbers: Sequence[int]) -> list[Part]:
-        """The two pieces of a part: a feature takes one of some options, or none of them."""
-        feature = int(self.record.feature[numbers[0]])
-        inside, pieces = self._members(self.record.inside[numbers[0]]), []
-        for number in numbers:
-            options = part.options.copy()
-            options[feature] &= inside if self.record.taken[number] else ~inside
-            pieces.append(Part(number, part.top, options))
-        return pieces
 
-    def _members(self, packed: NDArray[np.uint8]) -> Flags:
-        return np.unpackbits(packed, axis=-1, count=self.shape[1], bitorder="little").astype(bool)
+def _members(of: Ints, groups: Ints) -> tuple[Ints, Ints]:
+    """Those of some groups, in the order they have, and the place of the group of each; `of` ascends."""
+    begin, end = np.searchsorted(of, groups), np.searchsorted(of, groups, side="right")
+    sizes = end - begin
+    place = np.repeat(np.arange(len(groups)), sizes)
+    return np.arange(sizes.sum()) + (begin - np.cumsum(sizes) + sizes)[place], place
+
+
+def _taken_alone(options: Flags, group: Ints, feature: Ints, out: Flags, fix: int) -> Flags:
+    """What a fix takes out, when those of its group that come before it are made."""
+    own: Flags = options[group[fix]].copy()
+    for earlier in np.flatnonzero(group[:fix] == group[fix]):
+        own[feature[earlier]] &= ~out[earlier]
+    own[feature[fix]] &= out[fix]
+    return own
 
 
 def _best(values: Floats, options: Flags) -> Floats:
