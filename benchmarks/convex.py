@@ -6,7 +6,7 @@
 *Published problem*: `MarginConvex(method="exact")` beside Clarabel (through cvxpy) and IPOPT (through CasADi), where
 they are installed, on naive Bayes over 2000 rows of satimage in four levels of equal frequency: not separable, so that
 there is an optimum. A peer's time is that of its solver alone, without building the problem; ours is that of `learn`,
-all included.
+all included, the quickest of up to ten times, as long as they take less than a second together.
 
 *MNIST*: the time and the peak memory of a process that does nothing else.
 
@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from _data import Table, table
+from _exact import quickest
 
 from marginbayes import Dag
 from marginbayes.data.rows import Rows
@@ -154,7 +155,7 @@ def published(data: Table) -> list[dict[str, Any]]:
     print(f"\nPublished problem, naive Bayes, {data.name} ({data.source})")
     dag = naive(data)
     MarginConvex().learn(data.schema, dag, data.rows)  # the compiler's time does not count
-    result, cpu, seconds = processor(lambda: MarginConvex().learn(data.schema, dag, data.rows))
+    result, seconds, cpu = quickest(lambda: MarginConvex().learn(data.schema, dag, data.rows))
     found = result.certificate
     records = [
         {"name": "MarginConvex", "status": found.status, "objective": found.objective, "bound": found.bound}
